@@ -23,7 +23,7 @@ class CallReader {
   virtual ~CallReader() = default;
 
   // Reads a byte. Parts that are certain now, of the kinds kCall and kArguments, go to `parts`.
-  // Nothing is fed behind kDone or kBroken. What it tells depends on the bytes so far alone.
+  // Nothing is fed behind kDone or kBroken. The parts depend on the bytes so far alone.
   virtual State feed(char c, std::vector<AnswerPart>& parts) = 0;
 };
 

@@ -64,9 +64,9 @@ void add_divisors(const char* name, const std::vector<float>& divisors, GgufMode
   model.tensors.push_back({.tensor = std::move(tensor)});
 }
 
-// Returns the factor by which queries are multiplied, in the last weights before the rotation. So
-// scores are scaled as the model has it, although files without a key for that are read with
-// another scale.
+// Returns the factor by which queries are multiplied, in the last weights before the rotation. It
+// makes up for the scale of scores with which files without a key for it are read: scores are then
+// scaled as the model has it.
 Result<float> query_factor(const TensorPlace& place, const ModelConfig& config,
                            const std::string& name) {
   const Family& family = *find_family(config.architecture);

@@ -1,5 +1,5 @@
 // A checkpoint as a GGUF file would hold it: keys and tensors under GGUF's names, in GGUF's order
-// of rows. What `pagoda quantize` writes.
+// of rows. `pagoda quantize` writes it.
 #pragma once
 
 #include <cstdint>

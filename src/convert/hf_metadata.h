@@ -16,8 +16,8 @@ namespace pagoda {
 // names what a file of the family has no key for.
 Status set_architecture_keys(const ModelConfig& config, GgufMetadata& metadata);
 
-// Sets how a text becomes an embedding, where the checkpoint says it. What has no key is told by a
-// warning: prompts and the like.
+// Sets how a text becomes an embedding, where the checkpoint says it. A warning tells of values
+// without a key: prompts and the like.
 void set_pooling_key(const ModelConfig& config, const std::optional<EmbeddingFormat>& format,
                      GgufMetadata& metadata);
 

@@ -18,8 +18,8 @@ struct StoredModel {
   bool is_whole = true;  // false: a pull is under way, or was cut short
 };
 
-// Returns the models, by name; none where there is no store. What is no model is passed over.
-// kDataLoss: a folder cannot be read.
+// Returns the models, by name; none where there is no store. Other files and folders are passed
+// over. kDataLoss: a folder cannot be read.
 Result<std::vector<StoredModel>> stored_models(const std::filesystem::path& model_dir);
 
 // Removes a model, a pull of it that was cut short, and folders that are empty then; a commit's

@@ -14,12 +14,12 @@
 // scales[g]) off.
 //
 // The quantiser weighs a value's squared error with its magnitude plus the group's root mean
-// square, because large weights carry the products. It looks for each group's scale
-// and minimum by weighted least squares, starting from 11 roundings of the values: a little more or
-// less than the 16 steps from smallest to largest (ggml's make_qkx2_quants has this idea). The six
-// bits of scale and minimum are then chosen with their neighbours by the error that is left. The
-// plain fit, smallest to largest in 15 steps, is one of the candidates for the block as a whole. So
-// the weighted error is never above the plain fit's, which is at most all of these together:
+// square, because large weights carry the products. It looks for each group's scale and minimum by
+// weighted least squares, starting from 11 roundings of the values: a little more or less than the
+// 16 steps from smallest to largest (ggml's make_qkx2_quants has this idea). The six bits of scale
+// and minimum are then chosen with their neighbours by the error that is left. The plain fit,
+// smallest to largest in 15 steps, is one of the candidates for the block as a whole. So the
+// weighted error is never above the plain fit's, which is at most all of these together:
 // - half a step;
 // - 7.5 |scale| and half of |minimum_scale|, for rounding the group's two numbers to six bits;
 // - 2^-11 of 945 |scale| + 63 |minimum_scale|, for rounding these to f16.

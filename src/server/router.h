@@ -31,9 +31,9 @@ class Router {
  public:
   Router(ApiService& service, const RouterOptions& options);
 
-  // Returns the answer to a request that is refused for what its header says, by whom it is asked,
-  // for what or in which form; nothing where the rest of it is to be read. Where a key is needed,
-  // says in `head` which client has brought it, whatever comes of the request.
+  // Returns the answer to a request that is refused for its header: for the client that asks, for
+  // what it asks, or for the form. Returns nothing where the rest of it is to be read. Where a key
+  // is needed, says in `head` which client has brought it, whatever comes of the request.
   std::optional<HttpResponse> refuse(HttpRequest& head) const;
 
   // Answers a request. The text workers read the bodies: all that they answer is known later, what

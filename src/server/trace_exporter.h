@@ -1,8 +1,8 @@
 // TraceExporter: sends a span of each traced request to a collector, with a span below it for each
 // sample. The protocol is OpenTelemetry's in JSON over HTTP (OTLP 1.0).
 //
-// A thread sends spans in batches, so a collector that is slow or away delays no answer. It loses
-// spans, of which a warning tells. No prompt, answer or key is in them. Thread-safe.
+// A thread sends spans in batches, so a collector that is slow or away delays no answer. Spans are
+// lost then, and a warning tells of it. No prompt, answer or key is in them. Thread-safe.
 #pragma once
 
 #include <memory>

@@ -2,9 +2,9 @@
 // what requests leave behind once they have been read, and their answers until the clients have
 // them.
 //
-// Each request has two accounts: one of its body as it comes, one of the rest. What is kept counts as
-// long as its HeldBytes live. What is sent is a HeldText: connections write nothing else, so that no
-// answer can leave the budget out.
+// Each request has two accounts: one of its body as it comes, one of the rest. Memory counts as
+// long as its HeldBytes live. Text that is sent is a HeldText: connections write nothing else, so
+// that no answer can leave the budget out.
 //
 // Bodies grow only while half of the budget is free. So neither bodies that never end keep answers
 // out, nor are more requests taken than there is room to answer.

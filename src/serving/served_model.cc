@@ -82,7 +82,7 @@ Result<std::unique_ptr<ServedModel>> load_served_model(const ServedModelOptions&
   }
   model->name = options.name.empty() ? model_name(options.path) : options.name;
   model->file_bytes = checkpoint.file_bytes();
-  // Answers do not need it: who asks for an embedding is told what is wrong with it.
+  // Answers do not need it: a client that asks for an embedding is told what is wrong with it.
   if (const auto format = read_embedding_format(checkpoint); format.ok()) {
     model->embedding_format = format->value_or(EmbeddingFormat());
   } else {

@@ -28,9 +28,9 @@ constexpr std::uint32_t kTimedEvery = 16;
 // A thread that waits spins for so long. The gaps between a step's ops take microseconds, those
 // between steps a few hundred. A sleeper is awake 6 to 40 microseconds after it is called.
 constexpr std::chrono::microseconds kSpinTime(400);
-// It spins for so long where other processes want our cores. The system stops a worker that spins
-// on later, in the middle of its work, for a slice of the scheduler's time. Then all other threads
-// wait for it.
+// It spins for so long where other processes want our cores. A worker that went on spinning would
+// be stopped later, in the middle of its work, for a slice of the scheduler's time. Then all other
+// threads would wait for it.
 constexpr std::chrono::microseconds kCrowdedSpinTime(20);
 // Others want our cores if a worker is this late, and are taken to want them for the time below.
 constexpr std::chrono::milliseconds kLate(1);

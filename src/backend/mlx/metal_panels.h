@@ -22,8 +22,8 @@
 //
 //   word 0 .. 3 of column 0 | of column 1 | ... | of column 31 | word 4 .. 7 of column 0 | ...
 //
-// One shift puts the high bits of codes above all low bits of a word. The bits of a block's code k
-// = 32 / b * i + j lie here:
+// One shift puts the high bits of codes above all low bits of a word. The bits of a block's code
+// are here, for k = 32 / b * i + j:
 //
 //   low plane of b bits    word i            at bit b * j
 //   high plane of h bits   word i / (b / h)  at bit b * j + h * (i % (b / h))
@@ -48,10 +48,14 @@
 //   affine    128                scale | bias << 16 a group; of float32 numbers,    2, 2 1, 4, 4 1,
 //                                scale, bias                                        4 2, 8
 //
-// Small integers stand one behind the other from the lowest bit up. Group g has its 4 bits at bit 4
-// g, or its 2 bits at bit 2 g. It has its byte at bit 8 (g % 4) of word g / 4. Integers with a sign
-// are as in the file: Q3_K's and IQ4_XS's scales plus 32, Q6_K's in two's complement. Columns that
-// are missing in the last panel are zeros, scales too.
+// Small integers stand one behind the other from the lowest bit up, those of group g here:
+//
+//   4 bits  at bit 4 g
+//   2 bits  at bit 2 g
+//   a byte  at bit 8 (g % 4) of word g / 4
+//
+// Integers with a sign are as in the file: Q3_K's and IQ4_XS's scales plus 32, Q6_K's in two's
+// complement. Columns that are missing in the last panel are zeros, scales too.
 //
 // ops/linear/panels.metal.h reads them. Thread-safe.
 #pragma once

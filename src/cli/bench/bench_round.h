@@ -1,6 +1,6 @@
 // BenchRound: one batch of random prompts through the engine, in the engine's own times, beside the
-// machine's limits measured right before and after it. What `bench latency` and `bench throughput`
-// share.
+// machine's limits measured right before and after it. `bench latency` and `bench throughput` share
+// it.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,7 @@
-// glu of one row, for each target: x / (1 + e^-y). In silu y is x. In gelu y is 2 sqrt(2 / pi) (x +
-// 0.044715 x^3), because (1 + tanh(z)) / 2 is 1 / (1 + e^-2z).
+// glu of one row, for each target: x / (1 + e^-y), where y is
+//
+//   silu  x
+//   gelu  2 sqrt(2 / pi) (x + 0.044715 x^3), because (1 + tanh(z)) / 2 is 1 / (1 + e^-2z)
 #if defined(PAGODA_GLU_ROW_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef PAGODA_GLU_ROW_INL_H
 #undef PAGODA_GLU_ROW_INL_H

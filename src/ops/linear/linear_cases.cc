@@ -53,8 +53,8 @@ std::vector<float> linear_bias(const LinearShape& shape) {
 // Weights meet x as integers by block. These are off by half of:
 // - the block's largest magnitude / 32767;
 // - with 16-bit weights, that magnitude / 4095 (on AVX-512 / 2047 at worst);
-// - where blocks have float minima, or integers for scales and no minima, the largest of 256 /
-//   16383.
+// - the largest of 256 / 16383, where blocks have float minima, or integers for scales and no
+//   minima.
 // On AMX scales are off by 2^-13 of the largest of 256. Affine codes have no sign: much of their
 // products cancels against the biases', and the error does not.
 float cpu_tolerance(const LinearShape& shape) {

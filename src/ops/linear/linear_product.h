@@ -4,8 +4,8 @@
 // Rows are taken a pass at a time and rounded into tiles, as each segment's kernel wants them; then
 // panels are multiplied, each sum whole on one thread. Few rows are one block, whose panels threads
 // share out. More are some blocks, where panels alone would be too few pieces to share out evenly.
-// Many are a block for each thread, whose tiles its own cache keeps, times all panels; who is done
-// first takes panels off the other's end.
+// Many are a block for each thread, whose tiles its own cache keeps, times all panels. A thread
+// that is done first takes panels off another's end.
 #pragma once
 
 #include <array>

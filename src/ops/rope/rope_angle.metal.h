@@ -8,10 +8,10 @@ struct TurnedAngle {
   int quarters;  // quarter turns, modulo 4
 };
 
-// Returns position * frequency less whole quarter turns. The product has twice a float's bits. pi /
-// 2 is taken in three parts (Cody and Waite, Software Manual for the Elementary Functions, 1980).
-// The first difference is exact: below 2^20 both are multiples of 2^-23 or finer, and it is below
-// 1. For products below 2^20 the rest is off by 1e-7 at most.
+// Returns position * frequency less whole quarter turns. The product has twice a float's bits. A
+// quarter turn, pi / 2, is taken in three parts (Cody and Waite, Software Manual for the Elementary
+// Functions, 1980). The first difference is exact: below 2^20 both are multiples of 2^-23 or finer,
+// and it is below 1. For products below 2^20 the rest is off by 1e-7 at most.
 inline TurnedAngle turned_angle(float position, float frequency) {
   const float angle = position * frequency;
   const float angle_rest = fma(position, frequency, -angle);

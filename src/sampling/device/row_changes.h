@@ -1,5 +1,5 @@
-// RowChanges: what requests change of a step's logits before they are drawn, for ops to do on the
-// device: biases, bans and masks. What they penalise comes behind it
+// RowChanges: the changes that requests make to a step's logits before they are drawn, for ops to
+// do on the device: biases, bans and masks. Penalties come behind them
 // (sampling/device/row_penalties.h).
 //
 // The Sampler's changes, in its order, to the same bits. Processors of logits and DRY are the

@@ -1,9 +1,9 @@
 // Dynamic temperature: the surer the model, the cooler.
 //
-// It lies between temperature - dynatemp_range (0 at least) and temperature + dynatemp_range. Its
-// place there is a share to the power of dynatemp_exponent: the distribution's entropy at
-// temperature 1, of the largest possible, log(tokens that are not banned). kalomaze, 2023; names
-// and formula as in llama.cpp.
+// The temperature lies between temperature - dynatemp_range (0 at least) and temperature +
+// dynatemp_range. Its place there is a share to the power of dynatemp_exponent: the distribution's
+// entropy at temperature 1 over the largest possible one, log(tokens that are not banned).
+// kalomaze, 2023; names and formula as in llama.cpp.
 #pragma once
 
 #include <span>

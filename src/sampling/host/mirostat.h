@@ -1,7 +1,7 @@
 // Mirostat version 2: sampling that holds the surprise of the output at a wished value.
 //
 // Tokens whose surprise, -log2 of their probability, is above mu are dropped (the likeliest
-// stays). What the drawn token surprises among the rest, in bits, moves mu:
+// stays). The drawn token's surprise among the rest, in bits, moves mu:
 //   mu <- mu - eta * (surprise - tau),   from 2 * tau at the first token.
 // Basu, Ramachandran, Keskar, Varshney, "Mirostat: a neural text decoding algorithm that directly
 // controls perplexity", ICLR 2021; parameters as in llama.cpp.

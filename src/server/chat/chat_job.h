@@ -1,6 +1,6 @@
-// ChatJob: what is kept of a request for a chat's answer that has passed every check, its prompt
-// encoded. The conversation, the tools as they were sent and the template's variables end with the
-// request.
+// ChatJob: the parts of a chat's request that are kept once it has passed every check and its
+// prompt is encoded. The conversation, the tools as they were sent and the template's variables end
+// with the request.
 #pragma once
 
 #include <memory>

@@ -96,8 +96,8 @@ std::string_view stop_list_schema();
 // read_generation_body() refuses of several together.
 nlohmann::json generation_schema(const std::vector<Field>& table);
 
-// Makes the engine's parameters. `logprobs` and `max_tokens` as the endpoint settled them. What the
-// request leaves open is the checkpoint's default, and where it has none, vLLM's.
+// Makes the engine's parameters. `logprobs` and `max_tokens` are as the endpoint settled them. A
+// value that the request leaves open is the checkpoint's default, or vLLM's where that has none.
 SamplingParams to_sampling_params(const GenerationFields& fields, const PartialSampling& defaults,
                                   std::optional<int> logprobs, int max_tokens);
 

@@ -45,8 +45,8 @@ json text() {
   return {{"type", "string"}, {"maxLength", kMaxGrammarChars}};
 }
 
-// JSON Schemas that name a type or nothing at all. Which others can be held to is more than a
-// schema can say.
+// JSON Schemas that name a type or nothing at all. A schema can't say which others an answer can be
+// held to.
 json type_schemas() {
   const json types = {"object", "array", "string", "number", "integer", "boolean", "null"};
   json schema = closed({{"type", {{"enum", types}}}});

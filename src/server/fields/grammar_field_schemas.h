@@ -6,9 +6,9 @@
 
 namespace pagoda {
 
-// Returns the JSON Schema of what the field `name` takes, as JSON text. Which texts are a grammar,
-// and which JSON Schemas are supported, is more than a schema can say: these take some, and nothing
-// that is refused.
+// Returns the JSON Schema of what the field `name` takes, as JSON text. A schema can't say which
+// texts are a grammar, or which JSON Schemas are supported: these take some, and nothing that is
+// refused.
 std::string_view grammar_field_schema(std::string_view name);
 
 // Adds to `schema`, of an object with these fields, that at most one of them asks for a grammar.

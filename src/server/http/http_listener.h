@@ -1,10 +1,11 @@
 // HttpListener: accepts HTTP/1.1 connections, plain or by TLS, and runs their requests through one
 // handler, on a few threads.
 //
-// Keep-alive, pipelining, chunked bodies and "Expect: 100-continue" are understood. What is not
-// HTTP is answered 400 and closed; a header or body over its limit 431 or 413, without being read;
-// a client that dawdles 408. What the gate refuses is answered before its body is read, and closed
-// unless little of it is left. All members are thread-safe but stop(), which may be called once.
+// Keep-alive, pipelining, chunked bodies and "Expect: 100-continue" are understood. Bytes that are
+// not HTTP are answered 400, and the connection is closed. A header or body over its limit is
+// answered 431 or 413, without being read; a client that dawdles, 408. A request that the gate
+// refuses is answered before its body is read, and closed unless little of it is left. All members
+// are thread-safe but stop(), which may be called once.
 #pragma once
 
 #include <cstdint>

@@ -103,7 +103,8 @@ HttpRequestParser::Progress HttpRequestParser::parse_head(boost::beast::flat_buf
   return Progress::kHead;
 }
 
-// Returns in words what makes it doubtful where the request ends or whom it asks; "": nothing does.
+// Returns in words what makes it doubtful where the request ends or which host it asks; "": nothing
+// does.
 std::string HttpRequestParser::ambiguity() const {
   const HttpHeaders& headers = request_.headers;
   const auto num_hosts = std::count_if(headers.begin(), headers.end(),

@@ -42,8 +42,8 @@ class HttpRequestParser final : private boost::beast::http::basic_parser<true> {
   HttpRequestParser(const HttpLimits& limits, std::shared_ptr<RequestMemory> memory);
 
   // Takes what it can from the front of `received`: first up to the end of the header (kHead), from
-  // then on up to the end of the request (kWhole). What follows that belongs to the next request.
-  // After kRefused the connection is good for nothing else.
+  // then on up to the end of the request (kWhole). The bytes behind that belong to the next
+  // request. After kRefused the connection is good for nothing else.
   Progress parse(boost::beast::flat_buffer& received);
 
   // Returns how many bytes to read at a time.

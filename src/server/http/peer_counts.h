@@ -2,7 +2,8 @@
 // others.
 //
 // A peer is an IPv4 address or an IPv6 network of 64 bits, which is what one machine or household
-// is given. The machine's own are not counted: a proxy there brings everybody's. Not thread-safe.
+// is given. The machine's own connections are not counted: a proxy there brings those of all
+// clients. Not thread-safe.
 #pragma once
 
 #include <boost/asio/ip/address.hpp>

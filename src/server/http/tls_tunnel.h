@@ -29,8 +29,8 @@ class TlsTunnel : public std::enable_shared_from_this<TlsTunnel> {
   // speaks HTTP instead of TLS is told so.
   boost::asio::awaitable<void> run();
 
-  // Says that the other end is closed: what was written there is still carried to the client, who
-  // is waited for no longer than that.
+  // Says that the other end is closed. Bytes that were written there are still carried to the
+  // client, which is waited for no longer than that.
   void end_is_closed();
   // Ends now. Thread-safe.
   void close();

@@ -9,8 +9,8 @@
 namespace pagoda {
 
 // Reads `input`, a string or a list of items: messages, calls of functions, their outputs, and
-// reasoning. What follows one another and belongs to one of the assistant's messages becomes one.
-// Errors name the item: 'input[2].role'.
+// reasoning. Items that follow one another and belong to one of the assistant's messages become
+// one. Errors name the item: 'input[2].role'.
 std::optional<ApiError> read_input_items(const RequestJson& value, RequestJson& messages);
 
 // Returns the JSON Schema of `input`.

@@ -32,8 +32,8 @@ inline constexpr std::size_t kStackBytes = std::size_t{64} * 1024;
 
 // Goes on on another stack, and notes where on this one. The compiler saves what it needs, in the frame
 // that it has anyway. Fibers mostly wait at the same place, so that the processor guesses the jump
-// right. It guesses returns behind the jump right as well, since no call was made (Boost.Context
-// makes one and costs five times as much).
+// right. It guesses the returns behind it as well, since no call was made (Boost.Context makes one
+// and costs five times as much).
 inline void switch_stack(void** from, void* to) {
   asm volatile(
       R"(

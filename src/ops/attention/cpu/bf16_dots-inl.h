@@ -95,8 +95,8 @@ struct Bf16Dots : PlainDots {
   };
 
   // Scores (in units of ln 2) of kRows rows to pairs of weights under each row's largest, in the
-  // scores' place; a total is that of the weights as rounded. What a row does not see weighs 0 as
-  // far as pairs that any of them sees.
+  // scores' place; a total is that of the weights as rounded. A position that a row does not see
+  // weighs 0 as far as pairs that any of the rows sees.
   template <int kRows>
   static HWY_INLINE void weigh(float* scores, const Visible* visible, float* largest,
                                float* totals) {

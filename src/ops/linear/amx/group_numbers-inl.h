@@ -11,11 +11,11 @@
 // before: 8 of 39 at most, as many as leave 31. A tile's sums leave it once in 256 k instead of
 // once a block, which takes as long as the products do.
 //
-// F16's and BF16's are short products (T. Mulders, On short multiplications and divisions, 2000). x
-// is 256 * x1 + x0 and a weight is 256 * w1 + w0, all integers with a sign but w0. The product of
-// x0 and w0 is left out. That is 5e-5 of a sum as it usually is, and three tile products instead of
-// four; few rows take x1 * weight + x0 * w1. Codes of fewer bits are read faster in their exact
-// way.
+// F16's and BF16's are short products (T. Mulders, On short multiplications and divisions, 2000).
+// They have x = 256 * x1 + x0 and a weight 256 * w1 + w0, all integers with a sign but w0. The
+// product of x0 and w0 is left out. That is 5e-5 of a sum as it usually is, and three tile products
+// instead of four; few rows take x1 * weight + x0 * w1. Codes of fewer bits are read faster in
+// their exact way.
 //
 // Factors of K-quants and IQ4_XS are their own integers. Others have numbers in float: factors are
 // those under a power of two, in 12 bits. A number in f16 that is within a factor of two of its

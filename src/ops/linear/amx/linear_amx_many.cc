@@ -150,7 +150,7 @@ class ManyRows {
   }
 
   // Computes Sums of pair `now`. Meanwhile the rest of pair `before` is stored, and pair `done` is
-  // added up, whose memory `now` gets in the end. Not inlined: it takes all registers.
+  // added up: in the end `now` gets its memory. Not inlined: it takes all registers.
   template <class Sums>
   __attribute__((noinline)) void full_turn(const Pair& now, const Pair& before, const Pair& done) {
     static_assert(Sums::kPanels == kPanelsOfTurn);
