@@ -56,10 +56,6 @@ HttpResponse health_response(const ApiService& service) {
   return error_response({503, "the engine is down", "", "service_unavailable"});
 }
 
-HttpResponse version_response() {
-  return json_response({{"version", version()}});
-}
-
 HttpResponse load_response(const ApiService& service) {
   const EngineStats stats = service.model.engine->stats();
   return json_response({{"server_load", stats.num_running + stats.num_waiting}});

@@ -14,7 +14,6 @@ HttpResponse model_response(const ApiService& service, std::string_view name);
 // Answers as a process does that runs, whatever state its model is in.
 HttpResponse live_response();
 HttpResponse health_response(const ApiService& service);
-HttpResponse version_response();
 HttpResponse metrics_response(const ApiService& service);
 
 // Tells how many sequences run or wait, for routers that look for the least (vLLM).

@@ -2,6 +2,7 @@
 
 #include "core/json.h"
 #include "server/base/answer_schema.h"
+#include "server/base/version_answer.h"
 #include "server/chat/chat_request.h"
 #include "server/information/information.h"
 #include "server/information/tokenize_request.h"
@@ -14,10 +15,6 @@ using nlohmann::json;
 
 json health_schema() {
   return object_schema({{"status", {{"const", "ok"}}}});
-}
-
-json version_schema() {
-  return object_schema({{"version", text_schema()}});
 }
 
 json load_schema() {

@@ -4,7 +4,6 @@
 #include <iterator>
 
 #include "core/json.h"
-#include "core/version.h"
 #include "server/base/json_body.h"
 #include "server/fields/known_fields.h"
 #include "server/ollama/ollama_answers.h"
@@ -212,10 +211,6 @@ HttpReply handle_ollama_chat(ApiService& service, const HttpRequest& request, co
 HttpReply handle_ollama_generate(ApiService& service, const HttpRequest& request,
                                  const Wake& wake) {
   return start_job(service, read_ollama_generate(service, request), wake, submit_ollama);
-}
-
-HttpResponse ollama_version() {
-  return json_response({{"version", version()}});
 }
 
 HttpResponse ollama_tags(const ApiService& service) {

@@ -12,7 +12,6 @@ namespace pagoda {
 HttpReply handle_ollama_chat(ApiService& service, const HttpRequest& request, const Wake& wake);
 HttpReply handle_ollama_generate(ApiService& service, const HttpRequest& request, const Wake& wake);
 HttpResponse ollama_tags(const ApiService& service);
-HttpResponse ollama_version();
 HttpResponse ollama_running_models(const ApiService& service);
 HttpResponse ollama_show(ApiService& service, const HttpRequest& request);
 

@@ -2,6 +2,7 @@
 
 #include "core/json.h"
 #include "server/base/answer_schema.h"
+#include "server/base/version_answer.h"
 #include "server/chat/chat_request.h"
 #include "server/ollama/ollama.h"
 #include "server/ollama/ollama_embeddings.h"
@@ -30,10 +31,6 @@ json made_embeddings_schema() {
                         {"total_duration", count_schema()},
                         {"load_duration", count_schema()},
                         {"prompt_eval_count", count_schema()}});
-}
-
-json ollama_version_schema() {
-  return object_schema({{"version", text_schema()}});
 }
 
 constexpr Endpoint kOllamaEndpoints[] = {
@@ -83,10 +80,10 @@ constexpr Endpoint kOllamaEndpoints[] = {
      .summary = "What Ollama tells of a model",
      .request_schema = {"OllamaShowRequest", ollama_show_schema}},
     {.path = "/api/version",
-     .tell = [](const ServerFacts&) { return ollama_version(); },
+     .tell = [](const ServerFacts&) { return version_response(); },
      .operation_id = "ollamaVersion",
      .summary = "The server's version, where Ollama's clients look for it",
-     .answer_schema = {"Version", ollama_version_schema}},
+     .answer_schema = {"Version", version_schema}},
 };
 
 }  // namespace

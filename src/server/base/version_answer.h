@@ -1,0 +1,20 @@
+// The server's version as several APIs answer it, and the schema of that.
+#pragma once
+
+#include "core/json.h"
+#include "core/version.h"
+#include "server/base/answer_schema.h"
+#include "server/base/http_message.h"
+#include "server/base/json_body.h"
+
+namespace pagoda {
+
+inline HttpResponse version_response() {
+  return json_response({{"version", version()}});
+}
+
+inline nlohmann::json version_schema() {
+  return object_schema({{"version", text_schema()}});
+}
+
+}  // namespace pagoda
