@@ -76,9 +76,9 @@ class Pagoda:
         self.binary = binary
         self.threads = threads
 
-    def run(self, *words):
-        done = subprocess.run([self.binary, *map(str, words)], capture_output=True, text=True, timeout=RUN_TIMEOUT_S,
-                              check=False)
+    def run(self, *words, **environment):
+        done = subprocess.run([self.binary, *map(str, words)], env={**os.environ, **environment}, capture_output=True, text=True,
+                              timeout=RUN_TIMEOUT_S, check=False)
         if done.returncode != 0:
             raise PeerError((done.stderr.strip() or f"pagoda: exit {done.returncode}").splitlines()[-1])
         return done.stdout

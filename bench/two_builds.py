@@ -14,8 +14,8 @@ Exits with 1 where bits differ. A change that means to change bits says which ro
 """
 
 import argparse
+import contextlib
 import json
-import os
 import pathlib
 import random
 import statistics
@@ -25,7 +25,7 @@ import tempfile
 from typing import NamedTuple
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from comparison import RUN_TIMEOUT_S, OtherWork, Pagoda, PeerError, default_folder, markdown  # noqa: E402
+from comparison import OtherWork, Pagoda, PeerError, default_folder, markdown  # noqa: E402
 from vs_llama_cpp import WORKLOADS, default_model  # noqa: E402
 
 TINY_MODELS = pathlib.Path(__file__).parents[1] / "tests/golden/data"
@@ -68,12 +68,14 @@ def prompt_lines(seed):
     return "".join(json.dumps(line) + "\n" for line in lines)
 
 
-def instruction_sets(binary, model):
+def instruction_sets(build, model):
     """Those that this processor has and the build was compiled for."""
-    return [name for name in INSTRUCTION_SETS
-            if subprocess.run([binary, "run", model, "--device", "cpu", "--prompt-ids", "5", "--max-tokens", "1"],
-                              env={**os.environ, "PAGODA_CPU_ISA": name}, capture_output=True, timeout=RUN_TIMEOUT_S,
-                              check=False).returncode == 0]
+    found = []
+    for name in INSTRUCTION_SETS:
+        with contextlib.suppress(PeerError):
+            build.run("run", model, "--device", "cpu", "--prompt-ids", 5, "--max-tokens", 1, PAGODA_CPU_ISA=name)
+            found.append(name)
+    return found
 
 
 def written_models(before, folder):
@@ -93,21 +95,18 @@ def bit_cases(before, folder):
         for device in TINY_DEVICES:
             yield Case(f"{name}, {device}", TINY_MODELS / name, ("--device", device))
     for name, path in written_models(before, folder).items():
-        for instruction_set in instruction_sets(before.binary, path):
+        for instruction_set in instruction_sets(before, path):
             yield Case(f"SmolLM2 {name}, {instruction_set}", path, ("--device", "cpu"), instruction_set)
         for what, flags in (("60 blocks of 8", ("--device", "cpu", *SMALL_POOL)),
                             ("int8 activations", ("--device", "cpu", "--int8-activations")), ("mlx", ("--device", "mlx"))):
             yield Case(f"SmolLM2 {name}, {what}", path, flags)
 
 
-def answers(binary, case, prompts):
+def answers(build, case, prompts):
     """What `run --json` says of each prompt but times."""
-    environment = {**os.environ, "PAGODA_CPU_ISA": case.instruction_set} if case.instruction_set else None
-    done = subprocess.run([binary, "run", case.model, *case.flags, "--prompts-file", prompts, "--json"], env=environment,
-                          capture_output=True, text=True, timeout=RUN_TIMEOUT_S, check=False)
-    if done.returncode != 0:
-        raise PeerError(f"{case.name}: {(done.stderr.strip() or 'no output').splitlines()[-1]}")
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    environment = {"PAGODA_CPU_ISA": case.instruction_set} if case.instruction_set else {}
+    told = build.run("run", case.model, *case.flags, "--prompts-file", prompts, "--json", **environment)
+    lines = [json.loads(line) for line in told.splitlines()]
     for line in lines:
         del line["timing"]
     return lines
@@ -134,7 +133,7 @@ def compare_bits(before, after, flags):
         print(f"twenty prompts, seed {flags.seed}\n\n" + markdown([["model", "bits"], ["---"] * 2]), end="", flush=True)
         for case in bit_cases(before, flags.folder):
             if flags.only in case.name:
-                cell = difference(*(answers(build.binary, case, prompts.name) for build in (before, after)))
+                cell = difference(*(answers(build, case, prompts.name) for build in (before, after)))
                 is_same = is_same and cell == "the same"
                 print(markdown([[case.name, cell]]), end="", flush=True)
     return is_same

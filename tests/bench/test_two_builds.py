@@ -4,13 +4,14 @@ import os
 
 import two_builds
 
+BUILD = two_builds.Pagoda(os.environ["PAGODA_BINARY"], 1)
 TINY = two_builds.Case("tiny-llama31, cpu", two_builds.TINY_MODELS / "tiny-llama31", ("--device", "cpu"))
 
 
 def test_answers_are_compared_by_all_but_times(tmp_path):
     prompts = tmp_path / "prompts.jsonl"
     prompts.write_text(two_builds.prompt_lines(1))
-    one, again = (two_builds.answers(os.environ["PAGODA_BINARY"], TINY, prompts) for _ in range(2))
+    one, again = (two_builds.answers(BUILD, TINY, prompts) for _ in range(2))
     assert len(one) == 2 * len(two_builds.SAMPLED) and all(answer["token_ids"] for answer in one)
     assert two_builds.difference(one, again) == "the same"
 
@@ -19,7 +20,7 @@ def test_another_arithmetic_differs(tmp_path):
     prompts = tmp_path / "prompts.jsonl"
     prompts.write_text(two_builds.prompt_lines(1))
     quantised = TINY._replace(flags=(*TINY.flags, "--kv-cache-dtype", "int4"))
-    both = [two_builds.answers(os.environ["PAGODA_BINARY"], case, prompts) for case in (TINY, quantised)]
+    both = [two_builds.answers(BUILD, case, prompts) for case in (TINY, quantised)]
     assert "logits_hash" in two_builds.difference(*both)
 
 
