@@ -3,8 +3,8 @@
 import re
 from typing import NamedTuple
 
-# What each folder may include besides itself, as docs/ARCHITECTURE.md's code map says it: each names what stands below it and what
-# it needs of that, no more. check_code_map() holds the two to one another.
+# The folders that each folder may include besides itself, as docs/ARCHITECTURE.md's code map has them: each names what stands below
+# it and what it needs of that, no more. check_code_map() holds the two to one another.
 MAY_INCLUDE = {
     "core": "",
     "draw": "core",

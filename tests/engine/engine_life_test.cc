@@ -138,7 +138,7 @@ TEST_P(EngineLife, APromptWaitsOnlyForMemoryThatIsNeededSoon) {
   EXPECT_EQ(num_others, 0);
 }
 
-// Where memory comes slowly, steps have half of the time and more.
+// Steps have half of the time and more where memory comes slowly.
 TEST_P(EngineLife, StepsDoNotWaitForMemoryThatComesSlowly) {
   constexpr std::chrono::milliseconds kWait(5);
   std::atomic<int> num_waits = 0;

@@ -85,8 +85,8 @@ void SchedulerSimulation::check_progress(const Plan& plan) {
                                          (groups_.blocks_for(options.max_model_len) + 1));
 }
 
-// Where the scheduler says that it gave a turn, the request goes before all others that came first
-// of all that waited in the queue.
+// A request that was given a turn goes before all others that came first of all that waited in the
+// queue.
 void SchedulerSimulation::note_turn() {
   const std::uint64_t num_turns = scheduler_.counters().num_priority_turns;
   if (num_turns == num_turns_) return;

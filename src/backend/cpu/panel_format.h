@@ -39,7 +39,7 @@
 // Integers multiply as fast as bfloat16 and leave x four bits more.
 //
 // A value of BF16 is exact down to 1/32 of the largest of its 64, and one of F16 down to a quarter.
-// Where the power comes from the largest of the 256, they are exact down to 1/128 and 1/16 of that
+// With the power of the largest of the 256 they are exact down to 1/128 and 1/16 of that
 // one. Other values are off by 2^-13 of the largest of the 64 at most, or 2^-15 of that of the 256.
 //
 // Before a panel's first group stands a line of the least power that each column may have: 2^-48 of

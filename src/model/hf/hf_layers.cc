@@ -1,12 +1,10 @@
 #include "model/hf/hf_layers.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <string>
 
 #include "core/json.h"
-#include "core/log.h"
 #include "model/config_limits.h"
 #include "weights/printable.h"
 

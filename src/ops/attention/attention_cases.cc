@@ -14,7 +14,7 @@ namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-// Where a sequence's positions lie: shuffled blocks, with some between them that no sequence owns.
+// The places of a sequence's positions: shuffled blocks, with some between them that no sequence owns.
 struct CacheLayout {
   int num_blocks = 0;
   int max_blocks = 0;                             // of a sequence

@@ -6,7 +6,7 @@
 //   exact = sum over 256 k of x * factor * code                       an integer of up to 43 bits
 //   sums += scale of x * (scale * float(exact) + what minima come to)
 //
-// That holds whether factors meet codes before x does (tiles) or a block's sum afterwards (few
+// The bits are the same whether factors meet codes before x does (tiles) or a block's sum after it (few
 // rows). `exact` is rounded once. An integer of weights in two bytes has its lowest bits cut off
 // before: 8 of 39 at most, as many as leave 31. A tile's sums leave it once in 256 k instead of
 // once a block, which takes as long as the products do.
