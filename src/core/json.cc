@@ -21,21 +21,47 @@ std::string rest_of(std::istream& stream) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-// "line 3, column 7", where a text stops being JSON.
-std::string fault_place(std::string_view text) {
-  const auto keeps_nothing = [](int, nlohmann::json::parse_event_t, const nlohmann::json&) {
-    return false;
-  };
-  try {
-    const auto nothing = nlohmann::json::parse(text, keeps_nothing);
-    return {};
-  } catch (const nlohmann::json::parse_error& error) {
-    // Its byte counts what was read, the one at fault included.
-    const std::string_view before = text.substr(0, error.byte == 0 ? 0 : error.byte - 1);
+// Reads a text for nothing but the place of its fault.
+class FaultFinder : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  // "something else at line 3, column 7": a number beyond a double's range is a fault too.
+  std::string fault(std::string_view text) {
+    nlohmann::json::sax_parse(text.begin(), text.end(), this);
+    const std::string_view before = text.substr(0, num_bytes_before_);
     const auto line = 1 + std::count(before.begin(), before.end(), '\n');
-    return fmt::format("line {}, column {}", line, before.size() - (before.rfind('\n') + 1) + 1);
+    const std::size_t column = before.size() - (before.rfind('\n') + 1) + 1;
+    return fmt::format("{} at line {}, column {}", what_, line, column);
   }
-}
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool start_object(std::size_t) override { return true; }
+  bool key(string_t&) override { return true; }
+  bool end_object() override { return true; }
+  bool start_array(std::size_t) override { return true; }
+  bool end_array() override { return true; }
+
+  // `num_read` counts the bytes up to the one at fault, which is the last; or up to a number's end.
+  bool parse_error(std::size_t num_read, const std::string& token,
+                   const nlohmann::json::exception& error) override {
+    if (dynamic_cast<const nlohmann::json::out_of_range*>(&error) != nullptr) {
+      what_ = "a number beyond the range of a double";
+      num_bytes_before_ = num_read - std::min(num_read, token.size());
+    } else {
+      num_bytes_before_ = num_read - std::min<std::size_t>(num_read, 1);
+    }
+    return false;
+  }
+
+ private:
+  std::string_view what_ = "something else";
+  std::size_t num_bytes_before_ = 0;
+};
 
 }  // namespace
 
@@ -66,7 +92,7 @@ Result<nlohmann::json> parse_json_file(std::string_view text, std::string_view w
   auto json = parse_json(text, max_depth);
   if (json.is_object()) return json;
   if (json.is_discarded())
-    return data_loss("{}: expected JSON, got something else at {}", where, fault_place(text));
+    return data_loss("{}: expected JSON, got {}", where, FaultFinder().fault(text));
   return data_loss("{}: expected a JSON object, got {}", where, json.type_name());
 }
 
