@@ -31,7 +31,17 @@ std::string_view status_code_name(StatusCode code) {
 
 Status Status::with_context(std::string_view context) const {
   if (ok()) return *this;
-  return {code_, fmt::format("{}: {}", context, message_)};
+  Status status = *this;
+  status.message_ = fmt::format("{}: {}", context, message_);
+  return status;
+}
+
+Status Status::of_field(std::string_view field, std::string_view reason) const {
+  if (ok()) return *this;
+  Status status = *this;
+  status.field_ = field;
+  status.reason_ = reason;
+  return status;
 }
 
 void check_failed(const char* file, int line, const char* condition, std::string_view message) {

@@ -45,9 +45,16 @@ class [[nodiscard]] Status {
   // Returns the same failure seen from further out: "loading model.gguf: [gguf] tensor ...".
   Status with_context(std::string_view context) const;
 
+  // Returns the same failure with the request's field that is at fault, and with the word by which
+  // programs tell it from others ("context_length_exceeded"). Either may be "".
+  Status of_field(std::string_view field, std::string_view reason = "") const;
+  const std::string& field() const { return field_; }
+  const std::string& reason() const { return reason_; }
+
  private:
   StatusCode code_ = StatusCode::kOk;
   std::string message_;
+  std::string field_, reason_;
 };
 
 inline Status ok_status() {

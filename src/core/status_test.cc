@@ -34,6 +34,15 @@ TEST(Status, ContextIsPutInFrontOfAFailureOnly) {
   EXPECT_TRUE(ok_status().with_context("loading").ok());
 }
 
+TEST(Status, AFailureKeepsItsFieldAndReason) {
+  const Status status = invalid_argument("too long").of_field("prompt", "too_long");
+  EXPECT_EQ(status.with_context("line 3").field(), "prompt");
+  EXPECT_EQ(status.with_context("line 3").reason(), "too_long");
+  EXPECT_EQ(status.message(), "too long");
+  EXPECT_TRUE(ok_status().of_field("prompt").ok());
+  EXPECT_EQ(ok_status().of_field("prompt").field(), "");
+}
+
 Result<int> half_of(int number) {
   if (number % 2 != 0) return invalid_argument("expected an even number, got {}", number);
   return number / 2;

@@ -118,14 +118,4 @@ Result<std::unique_ptr<ServedModel>> load_served_model(const ServedModelOptions&
   return model;
 }
 
-Result<std::vector<int>> encode_chat(const ServedModel& model, const std::string& messages_json) {
-  if (!model.chat_template)
-    return unsupported("[chat] {}: the checkpoint has no chat template", model.name);
-  PAGODA_ASSIGN_OR_RETURN(const std::string prompt,
-                          model.chat_template->render({.messages_json = messages_json,
-                                                       .bos_token = model.tokenizer->bos_token(),
-                                                       .eos_token = model.tokenizer->eos_token()}));
-  return model.tokenizer->encode(prompt, {.add_special_tokens = false});
-}
-
 }  // namespace pagoda

@@ -62,8 +62,4 @@ struct ServedModel {
 
 Result<std::unique_ptr<ServedModel>> load_served_model(const ServedModelOptions& options);
 
-// Encodes a conversation, an array of OpenAI's messages as JSON, through the model's template to
-// token ids that end where the answer begins. kUnsupported where the checkpoint has no template.
-Result<std::vector<int>> encode_chat(const ServedModel& model, const std::string& messages_json);
-
 }  // namespace pagoda

@@ -51,6 +51,13 @@ struct GrammarSpec {
   std::string asked_by;
 };
 
+// A grammar that a request asks for, and the field that asks.
+struct GrammarRequest {
+  GrammarSpec spec;
+  std::string param;
+  bool is_for_text = false;  // OpenAI's response_format: it holds a message's text, and no calls
+};
+
 // Makes grammars for one tokenizer. The parts that they share of the vocabulary are made at the
 // first one; threads that compute masks ahead start when there is something for them. Thread-safe.
 class GrammarCompiler {

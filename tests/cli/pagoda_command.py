@@ -2,12 +2,20 @@
 
 import os
 import pathlib
+import shutil
 import subprocess
 
 PAGODA = os.environ["PAGODA_BINARY"]
 DATA = pathlib.Path(os.environ["PAGODA_SOURCE_DIR"]) / "tests/golden/data"
 TINY = DATA / "tiny-llama"
 HANGS_AFTER_S = 600  # the longest takes less than a tenth of that on two quiet cores
+
+
+def tiny_with_template(folder, template):
+    """A copy of the tiny model in `folder`, with another chat template."""
+    shutil.copytree(TINY, folder)
+    (folder / "chat_template.jinja").write_text(template)
+    return folder
 
 
 def pagoda(*args, code=0, stdin="", **environment):

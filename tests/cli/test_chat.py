@@ -11,7 +11,7 @@ import termios
 import time
 
 import pytest
-from pagoda_command import HANGS_AFTER_S, PAGODA, TINY, pagoda
+from pagoda_command import HANGS_AFTER_S, PAGODA, TINY, pagoda, tiny_with_template
 
 UP, RIGHT, HOME, CTRL_D = "\x1b[A", "\x1b[C", "\x01", "\x04"
 PROMPT = "\r\n\r\n> "  # with the empty line before it: an edited line is drawn anew with its own
@@ -20,11 +20,11 @@ PROMPT = "\r\n\r\n> "  # with the empty line before it: an edited line is drawn 
 class Terminal:
     """A conversation with short answers."""
 
-    def __init__(self, *flags, **environment):
+    def __init__(self, *flags, model=TINY, most="4", **environment):
         self.terminal, inner = pty.openpty()
         self.before = termios.tcgetattr(inner)
         self.process = subprocess.Popen(
-            [PAGODA, "chat", TINY, "--temperature", "0", "--max-tokens", "4", *flags], stdin=inner, stdout=inner, stderr=inner,
+            [PAGODA, "chat", model, "--temperature", "0", "--max-tokens", most, *flags], stdin=inner, stdout=inner, stderr=inner,
             env={**os.environ, "TERM": "xterm", "LANG": "C", **environment}, start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(inner, termios.TIOCSCTTY, 0))
         self.inner = inner
@@ -136,3 +136,40 @@ def test_lines_from_a_pipe_are_taken_as_they_are(home, tmp_path):
     done = pagoda("chat", TINY, "--temperature", 0, "--max-tokens", 4, stdin="hello\nhello again\n", **home)
     assert done.stdout.count("> ") >= 3
     assert list(tmp_path.iterdir()) == []
+
+
+# Thoughts stand between marks here, and a thought that is put back into the history is refused.
+THINKING = """{%- for m in messages %}{% if '<think>' in m.content or '</think>' in m.content or m.reasoning_content %}{{ raise_exception('a thought in the history') }}
+{%- endif %}{{ m.role }}: {{ m.content }}
+{% endfor %}{% if add_generation_prompt %}assistant: {% endif %}"""
+A_THOUGHT = ("--regex", "<think>hm</think>yes")
+
+
+@pytest.fixture(scope="module")
+def thinking(tmp_path_factory):
+    return tiny_with_template(tmp_path_factory.mktemp("models") / "thinking", THINKING)
+
+
+def test_a_thought_is_dim_and_stays_out_of_the_history(home, thinking):
+    terminal = Terminal(*A_THOUGHT, model=thinking, most="40", **home)
+    for _ in range(2):
+        terminal.type("hello\r")
+        shown = terminal.wait_for(PROMPT)
+        thought, answer = shown.rsplit("\x1b[0m", 1)
+        assert thought.replace("\x1b[0m", "").replace("\x1b[2m", "").endswith("hm") and "\x1b[2m" in thought
+        assert "<think>" not in shown and answer.strip() == "yes"
+    terminal.type(CTRL_D)
+    terminal.end()
+
+
+@pytest.mark.parametrize("environment", [{}, {"NO_COLOR": "1"}])
+def test_a_thought_stands_between_its_marks_where_no_styles_are(home, thinking, environment):
+    if not environment:
+        shown = pagoda("chat", thinking, *A_THOUGHT, "--max-tokens", 40, stdin="hello\nhello\n", **home).stdout
+        assert shown.count("<think>\nhm\n</think>\n\nyes\n") == 2
+        return
+    terminal = Terminal(*A_THOUGHT, model=thinking, most="40", **home, **environment)
+    terminal.type("hello\r")
+    assert "<think>\r\nhm\r\n</think>\r\n\r\nyes" in terminal.wait_for(PROMPT)
+    terminal.type(CTRL_D)
+    terminal.end()

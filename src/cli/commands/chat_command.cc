@@ -1,6 +1,5 @@
 // pagoda chat: a conversation in the terminal.
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdio>
@@ -10,13 +9,14 @@
 
 #include "cli/base/command.h"
 #include "cli/base/report_error.h"
-#include "cli/base/standard_output.h"
+#include "cli/commands/answer_printer.h"
 #include "cli/commands/line_editor.h"
 #include "cli/commands/timed_generation.h"
 #include "cli/flags/engine_flags.h"
 #include "cli/flags/flag_values.h"
 #include "cli/flags/prompt_spec.h"
 #include "core/json.h"
+#include "serving/answer_reader.h"
 
 namespace pagoda {
 namespace {
@@ -32,26 +32,31 @@ struct ChatFlags {
 // one during an answer, which may still wait for its first text, ends the process.
 volatile std::sig_atomic_t interrupted = 0;
 
-Result<std::string> answer(ServedModel& model, PromptSpec spec, const OrderedJson& messages) {
-  PAGODA_ASSIGN_OR_RETURN(spec.prompt_ids, encode_chat(model, json_text(messages)));
-  const int room = model.engine->limits().max_model_len - static_cast<int>(spec.prompt_ids->size());
-  if (room < 1)
-    return invalid_argument("[chat] the conversation is longer than the context of {} tokens",
-                            model.engine->limits().max_model_len);
-  spec.max_tokens = std::min(spec.max_tokens.value_or(room), room);
-  PAGODA_ASSIGN_OR_RETURN(const TextRequest request, make_text_request(model, spec));
-  PAGODA_ASSIGN_OR_RETURN(auto generation, TextGeneration::start(model, request, [] {}));
-  PAGODA_ASSIGN_OR_RETURN(const TimedAnswer whole,
-                          collect(*generation, Clock::system().now(), [&](const std::string& text) {
-                            write_answer(stdout, text);
-                            if (interrupted) generation->cancel();
-                          }));
-  std::printf("\n\n");
-  return whole.text;
+// Prints the answer as it comes. Returns it as a message for the history: without its thought, as
+// templates have it.
+Result<OrderedJson> answer(ServedModel& model, const PromptSpec& spec,
+                           const OrderedJson& messages) {
+  PAGODA_ASSIGN_OR_RETURN(const PromptRequest request, make_chat_request(model, spec, messages));
+  PAGODA_ASSIGN_OR_RETURN(auto generation, TextGeneration::start(model, request.text, [] {}));
+  AnswerReader reader(request.parsing);
+  AnswerPrinter printer(stdout, request.parsing);
+  std::vector<AnswerPart> whole;
+  const auto on_piece = [&](const TextPiece& piece) {
+    const std::vector<AnswerPart> parts = reader.parts_of(piece);
+    printer.print(parts);
+    whole.insert(whole.end(), parts.begin(), parts.end());
+    if (interrupted) generation->cancel();
+  };
+  PAGODA_RETURN_IF_ERROR(collect(*generation, Clock::system().now(), on_piece).status());
+  printer.end();
+  std::printf("\n");
+  OrderedJson message = message_of(whole);
+  message.erase("reasoning_content");
+  return message;
 }
 
 Status converse(ChatFlags flags) {
-  PAGODA_RETURN_IF_ERROR(read_schema_file(flags.answer));
+  PAGODA_RETURN_IF_ERROR(read_named_files(flags.answer));
   PAGODA_ASSIGN_OR_RETURN(const std::unique_ptr<ServedModel> model, load(flags.engine));
   struct sigaction action = {};
   // Without SA_RESTART: it also ends a read of the terminal.
@@ -80,9 +85,8 @@ Status converse(ChatFlags flags) {
       is_kept = false;  // one line is enough
     }
     messages.push_back({{"role", "user"}, {"content", *line}});
-    const Result<std::string> text = answer(*model, flags.answer, messages);
-    if (!text.ok()) return text.status();
-    messages.push_back({{"role", "assistant"}, {"content", *text}});
+    PAGODA_ASSIGN_OR_RETURN(OrderedJson message, answer(*model, flags.answer, messages));
+    messages.push_back(std::move(message));
   }
   std::printf("\n");
   return ok_status();

@@ -8,12 +8,14 @@
 #include "cli/base/report_error.h"
 #include "cli/base/standard_output.h"
 #include "cli/bench/op_profile_table.h"
+#include "cli/commands/answer_printer.h"
 #include "cli/commands/timed_generation.h"
 #include "cli/flags/engine_flags.h"
 #include "cli/flags/flag_values.h"
 #include "cli/flags/prompt_spec.h"
 #include "cli/flags/prompt_text.h"
 #include "core/json.h"
+#include "serving/answer_reader.h"
 #include "tensor/op_profile.h"
 
 namespace pagoda {
@@ -49,7 +51,14 @@ json prompt_logprobs_json(const std::vector<std::optional<TokenLogprobs>>& logpr
   return list;
 }
 
-json answer_json(const ServedModel& model, const TextRequest& request, const TimedAnswer& answer) {
+// Takes a whole answer apart.
+std::vector<AnswerPart> parts_of(const PromptRequest& prompt, const TimedAnswer& answer) {
+  TextPiece whole = {.text = answer.text, .finish_reason = answer.finish_reason};
+  return AnswerReader(prompt.parsing).parts_of(whole);
+}
+
+json answer_json(const ServedModel& model, const PromptRequest& prompt, const TimedAnswer& answer) {
+  const TextRequest& request = prompt.text;
   const auto prompt_tokens = static_cast<double>(request.generation.prompt_token_ids.size());
   const auto decoded =
       answer.token_ids.empty() ? 0.0 : static_cast<double>(answer.token_ids.size() - 1);
@@ -73,15 +82,16 @@ json answer_json(const ServedModel& model, const TextRequest& request, const Tim
   if (request.generation.sampling.logprobs) line["logprobs"] = logprobs_json(answer.logprobs);
   if (request.generation.sampling.prompt_logprobs)
     line["prompt_logprobs"] = prompt_logprobs_json(answer.prompt_logprobs);
+  if (prompt.is_chat) line["message"] = message_of(parts_of(prompt, answer));
   return line;
 }
 
 // `prompts` is the text of flags.prompts_file.
-Result<std::vector<TextRequest>> read_requests(const ServedModel& model, const RunFlags& flags,
-                                               const std::string& prompts) {
-  std::vector<TextRequest> requests;
+Result<std::vector<PromptRequest>> read_requests(const ServedModel& model, const RunFlags& flags,
+                                                 const std::string& prompts) {
+  std::vector<PromptRequest> requests;
   if (flags.prompts_file.empty()) {
-    PAGODA_ASSIGN_OR_RETURN(TextRequest request, make_text_request(model, flags.prompt));
+    PAGODA_ASSIGN_OR_RETURN(PromptRequest request, make_prompt_request(model, flags.prompt));
     requests.push_back(std::move(request));
     return requests;
   }
@@ -93,7 +103,7 @@ Result<std::vector<TextRequest>> read_requests(const ServedModel& model, const R
     const std::string place = fmt::format("{}:{}", flags.prompts_file, number);
     Result<PromptSpec> spec = parse_prompt_line(line, flags.prompt);
     if (!spec.ok()) return spec.status().with_context(place);
-    Result<TextRequest> request = make_text_request(model, *spec);
+    Result<PromptRequest> request = make_prompt_request(model, *spec);
     if (!request.ok()) return request.status().with_context(place);
     requests.push_back(*std::move(request));
   }
@@ -116,13 +126,17 @@ void say_if_cut(const ServedModel& model, const TextRequest& request, const Time
 }
 
 // One prompt, its text as it comes.
-Status run_streamed(ServedModel& model, const TextRequest& request) {
+Status run_streamed(ServedModel& model, const PromptRequest& prompt) {
+  const TextRequest& request = prompt.text;
   const Clock::TimePoint start = Clock::system().now();
   PAGODA_ASSIGN_OR_RETURN(auto generation, TextGeneration::start(model, request, [] {}));
-  PAGODA_ASSIGN_OR_RETURN(
-      const TimedAnswer answer,
-      collect(*generation, start, [](const std::string& text) { write_answer(stdout, text); }));
-  std::fputc('\n', stdout);
+  AnswerReader reader(prompt.parsing);
+  AnswerPrinter printer(stdout, prompt.parsing);
+  PAGODA_ASSIGN_OR_RETURN(const TimedAnswer answer,
+                          collect(*generation, start, [&](const TextPiece& piece) {
+                            printer.print(reader.parts_of(piece));
+                          }));
+  printer.end();
   const auto decoded = static_cast<double>(answer.token_ids.size()) - 1;
   std::fprintf(stderr, "[%zu prompt tokens in %.2f s, %zu more at %.1f tokens/s]\n",
                request.generation.prompt_token_ids.size(), answer.prefill_s,
@@ -132,15 +146,21 @@ Status run_streamed(ServedModel& model, const TextRequest& request) {
 }
 
 Status run_whole(ServedModel& model, const RunFlags& flags,
-                 const std::vector<TextRequest>& requests) {
+                 const std::vector<PromptRequest>& prompts) {
+  std::vector<TextRequest> requests;
+  requests.reserve(prompts.size());
+  for (const PromptRequest& prompt : prompts) requests.push_back(prompt.text);
   PAGODA_ASSIGN_OR_RETURN(const std::vector<TimedAnswer> answers,
                           generate_together(model, requests));
   for (std::size_t i = 0; i < answers.size(); ++i) {
-    const std::string line =
-        flags.as_json ? json_text(answer_json(model, requests[i], answers[i])) : answers[i].text;
-    write_answer(stdout, line + "\n");
-    if (!flags.as_json)
-      say_if_cut(model, requests[i], answers[i], fmt::format(" to prompt {}", i + 1));
+    if (flags.as_json) {
+      write_answer(stdout, json_text(answer_json(model, prompts[i], answers[i])) + "\n");
+      continue;
+    }
+    AnswerPrinter printer(stdout, prompts[i].parsing);
+    printer.print(parts_of(prompts[i], answers[i]));
+    printer.end();
+    say_if_cut(model, requests[i], answers[i], fmt::format(" to prompt {}", i + 1));
   }
   return ok_status();
 }
@@ -155,7 +175,7 @@ Status run(RunFlags flags) {
   const auto profile = flags.profiles ? std::make_shared<OpProfile>() : nullptr;
   flags.engine.engine.op_profile = profile;
   std::string prompts;
-  PAGODA_RETURN_IF_ERROR(read_schema_file(flags.prompt));
+  PAGODA_RETURN_IF_ERROR(read_named_files(flags.prompt));
   if (flags.prompts_file.empty()) {
     PAGODA_RETURN_IF_ERROR(read_prompt(flags.prompt));
   } else {
@@ -163,8 +183,10 @@ Status run(RunFlags flags) {
   }
   PAGODA_ASSIGN_OR_RETURN(const std::unique_ptr<ServedModel> model,
                           load(flags.engine, Text::kTokenIdsWillDo));
-  PAGODA_ASSIGN_OR_RETURN(std::vector<TextRequest> requests, read_requests(*model, flags, prompts));
-  for (TextRequest& request : requests) {
+  PAGODA_ASSIGN_OR_RETURN(std::vector<PromptRequest> requests,
+                          read_requests(*model, flags, prompts));
+  for (PromptRequest& prompt : requests) {
+    TextRequest& request = prompt.text;
     request.generation.hash_logits = flags.as_json;
     if (!request.generation.sampling.seed && flags.engine.engine.seed)
       request.generation.sampling.seed = flags.engine.engine.seed;

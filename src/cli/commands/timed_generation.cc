@@ -33,12 +33,12 @@ Status add_piece(TextPiece& piece, Clock::TimePoint start, TimedAnswer& answer) 
 }  // namespace
 
 Result<TimedAnswer> collect(TextGeneration& generation, Clock::TimePoint start,
-                            const std::function<void(const std::string&)>& on_text) {
+                            const std::function<void(const TextPiece&)>& on_piece) {
   TimedAnswer answer;
   while (!generation.finished()) {
     for (TextPiece& piece : generation.wait()) {
       PAGODA_RETURN_IF_ERROR(add_piece(piece, start, answer));
-      if (on_text) on_text(piece.text);
+      if (on_piece) on_piece(piece);
     }
   }
   return answer;

@@ -24,10 +24,10 @@ struct TimedAnswer {
   double decode_s = 0;   // from there to the last
 };
 
-// Takes pieces until the generation is finished; `on_text` sees the text as it comes. `start` is
+// Takes pieces until the generation is finished; `on_piece` sees each as it comes. `start` is
 // when it was submitted.
 Result<TimedAnswer> collect(TextGeneration& generation, Clock::TimePoint start,
-                            const std::function<void(const std::string&)>& on_text = {});
+                            const std::function<void(const TextPiece&)>& on_piece = {});
 
 // Submits all prompts and takes their pieces as they come; the answers are in the prompts' order,
 // each with its own times.

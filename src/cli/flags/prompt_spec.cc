@@ -8,6 +8,9 @@
 #include "cli/flags/prompt_text.h"
 #include "core/json.h"
 #include "sampling/sampling_fields.h"
+#include "server/fields/tool_fields.h"
+#include "serving/answer_reader.h"
+#include "serving/prompt.h"
 
 namespace pagoda {
 
@@ -25,6 +28,8 @@ void for_each_source(PromptSpec& spec, Visitor&& visit) {
   visit("prompt_file", spec.prompt_file, "A file with that text; -: standard input");
   visit("chat", spec.chat, "A user's message; goes through the chat template");
   visit("system", spec.system, "A system message before --chat");
+  visit("tools", spec.tools,
+        "Functions that --chat may call, a list of OpenAI's tools or its file");
 }
 
 template <typename Visitor>
@@ -201,45 +206,77 @@ int num_sources(const PromptSpec& spec) {
          spec.chat.has_value();
 }
 
-Result<std::vector<int>> prompt_token_ids(const ServedModel& model, const PromptSpec& spec) {
-  if (num_sources(spec) != 1) {
-    return invalid_argument(
-        "[run] expected one of PROMPT, --prompt-file, --prompt-ids, --chat, --prompts-file and a "
-        "text on standard input, got {}",
-        num_sources(spec));
-  }
-  if (!model.tokenizer && !is_without_text(spec)) return model.no_tokenizer;
-  if (spec.prompt_ids) return *spec.prompt_ids;
-  if (spec.prompt) return model.tokenizer->encode(*spec.prompt);
-  if (spec.prompt_file) {
-    PAGODA_ASSIGN_OR_RETURN(const std::string text,
-                            read_prompt_text("prompt-file", *spec.prompt_file));
-    return model.tokenizer->encode(text);
-  }
-  OrderedJson messages = OrderedJson::array();  // templates may print keys in order
+// The conversation that the flags make: templates may print keys in order.
+OrderedJson messages_of(const PromptSpec& spec) {
+  OrderedJson messages = OrderedJson::array();
   if (spec.system) messages.push_back({{"role", "system"}, {"content", *spec.system}});
   messages.push_back({{"role", "user"}, {"content", *spec.chat}});
-  return encode_chat(model, json_text(messages));
+  return messages;
+}
+
+Result<std::vector<int>> token_ids_of(const ServedModel& model, const PromptSpec& spec) {
+  if (spec.prompt_ids) return *spec.prompt_ids;
+  std::optional<std::string> text = spec.prompt;
+  if (!text) {
+    PAGODA_ASSIGN_OR_RETURN(text, read_prompt_text("prompt-file", *spec.prompt_file));
+  }
+  PAGODA_ASSIGN_OR_RETURN(EncodedPrompt encoded,
+                          encode_prompt(model, *std::move(text), /*add_special_tokens=*/true));
+  return std::move(encoded.token_ids);
+}
+
+Result<ToolUse> tools_of(const PromptSpec& spec) {
+  ToolUse tools;
+  if (!spec.tools) return tools;
+  const OrderedJson list = parse_ordered_json(*spec.tools);
+  if (list.is_discarded())
+    return invalid_argument("[tools] expected a list of OpenAI's tools in JSON, got other text");
+  if (const auto error = read_tools(list, ToolShape::kNested, tools))
+    return invalid_argument("[tools] {}", error->message);
+  return tools;
 }
 
 // The grammar that is asked for; none where nothing is.
-Result<std::optional<GrammarSpec>> grammar_spec(const PromptSpec& spec) {
-  std::vector<GrammarSpec> specs;
-  const auto add = [&](GrammarKind kind, const std::optional<std::string>& text) {
-    if (text) specs.push_back({.kind = kind, .text = *text});
+Result<std::optional<GrammarRequest>> grammar_of(const PromptSpec& spec) {
+  std::vector<GrammarRequest> asked;
+  const auto add = [&](GrammarKind kind, const char* flag, const std::optional<std::string>& text) {
+    if (text) asked.push_back({.spec = {.kind = kind, .text = *text}, .param = flag});
   };
-  add(GrammarKind::kJsonSchema, spec.json_schema);
-  add(GrammarKind::kRegex, spec.regex);
-  add(GrammarKind::kContextFree, spec.grammar);
-  if (!spec.choice.empty()) {
-    specs.push_back({.kind = GrammarKind::kChoice, .text = json_text(json(spec.choice))});
-  }
-  if (specs.size() > 1) {
+  add(GrammarKind::kJsonSchema, "--json-schema", spec.json_schema);
+  add(GrammarKind::kRegex, "--regex", spec.regex);
+  add(GrammarKind::kContextFree, "--grammar", spec.grammar);
+  if (!spec.choice.empty()) add(GrammarKind::kChoice, "--choice", json_text(json(spec.choice)));
+  if (asked.size() > 1) {
     return invalid_argument(
         "[run] expected one of --json-schema, --regex, --grammar and --choice, got {}",
-        specs.size());
+        asked.size());
   }
-  return specs.empty() ? std::nullopt : std::optional(std::move(specs.front()));
+  return asked.empty() ? std::nullopt : std::optional(std::move(asked.front()));
+}
+
+// Makes the request of a prompt that is tokens; `fallback`: the most tokens of an answer where the
+// flags say none.
+Result<TextRequest> text_request_of(const ServedModel& model, const PromptSpec& spec,
+                                    std::vector<int> token_ids, std::optional<int> fallback,
+                                    const std::optional<GrammarRequest>& grammar) {
+  TextRequest request;
+  request.stop = spec.stop;
+  SamplingParams& sampling = request.generation.sampling;
+  sampling = spec.sampling;
+  settle(spec.asked, model.defaults, sampling);
+  sampling.seed = spec.seed;
+  sampling.logprobs = spec.logprobs;
+  if (spec.prompt_logprobs) sampling.prompt_logprobs = 0;
+  if (spec.max_tokens) fallback = spec.max_tokens;
+  // More than the context has room for ends there.
+  PAGODA_ASSIGN_OR_RETURN(sampling.max_tokens,
+                          settle_max_tokens(model, static_cast<int>(token_ids.size()),
+                                            /*asked=*/std::nullopt, fallback));
+  request.generation.prompt_token_ids = std::move(token_ids);
+  if (grammar) {
+    PAGODA_ASSIGN_OR_RETURN(request.generation.mask_source, model.grammars->compile(grammar->spec));
+  }
+  return request;
 }
 
 }  // namespace
@@ -258,20 +295,34 @@ Status read_prompt(PromptSpec& spec) {
   return ok_status();
 }
 
-Status read_schema_file(PromptSpec& spec) {
-  if (!spec.json_schema) return ok_status();
-  const std::string& text = *spec.json_schema;
-  const std::size_t begin = text.find_first_not_of(" \t\r\n");
-  // A schema is an object, or true or false.
-  const bool is_schema =
-      begin != std::string::npos && (text[begin] == '{' || text == "true" || text == "false");
-  if (is_schema) return ok_status();
+namespace {
+
+// Puts the text of a file in the place of its name, unless `is_json`.
+Status read_named_file(const char* flag, const char* what, bool is_json, std::string& text) {
+  if (is_json) return ok_status();
   std::error_code error;
   if (!std::filesystem::exists(text, error))
-    return invalid_argument(
-        "[run] --json-schema: expected a schema in JSON, or a file with one, got {}", text);
-  PAGODA_ASSIGN_OR_RETURN(spec.json_schema, read_prompt_text("json-schema", text));
+    return invalid_argument("[run] --{}: expected {} in JSON, or a file with {}, got {}", flag,
+                            what, what == std::string_view("tools") ? "them" : "one", text);
+  PAGODA_ASSIGN_OR_RETURN(text, read_prompt_text(flag, text));
   return ok_status();
+}
+
+bool begins_with(const std::string& text, char c) {
+  const std::size_t begin = text.find_first_not_of(" \t\r\n");
+  return begin != std::string::npos && text[begin] == c;
+}
+
+}  // namespace
+
+Status read_named_files(PromptSpec& spec) {
+  if (spec.json_schema) {
+    std::string& schema = *spec.json_schema;
+    const bool is_schema = begins_with(schema, '{') || schema == "true" || schema == "false";
+    PAGODA_RETURN_IF_ERROR(read_named_file("json-schema", "a schema", is_schema, schema));
+  }
+  if (!spec.tools) return ok_status();
+  return read_named_file("tools", "tools", begins_with(*spec.tools, '['), *spec.tools);
 }
 
 bool is_without_text(const PromptSpec& spec) {
@@ -279,21 +330,41 @@ bool is_without_text(const PromptSpec& spec) {
          !spec.grammar && spec.choice.empty();
 }
 
-Result<TextRequest> make_text_request(const ServedModel& model, const PromptSpec& spec) {
-  TextRequest request;
-  PAGODA_ASSIGN_OR_RETURN(request.generation.prompt_token_ids, prompt_token_ids(model, spec));
-  request.stop = spec.stop;
-  SamplingParams& sampling = request.generation.sampling;
-  sampling = spec.sampling;
-  settle(spec.asked, model.defaults, sampling);
-  sampling.seed = spec.seed;
-  sampling.max_tokens = spec.max_tokens.value_or(kDefaultMaxTokens);
-  sampling.logprobs = spec.logprobs;
-  PAGODA_ASSIGN_OR_RETURN(const std::optional<GrammarSpec> grammar, grammar_spec(spec));
-  if (grammar) {
-    PAGODA_ASSIGN_OR_RETURN(request.generation.mask_source, model.grammars->compile(*grammar));
+Result<PromptRequest> make_prompt_request(const ServedModel& model, const PromptSpec& spec) {
+  if (num_sources(spec) != 1) {
+    return invalid_argument(
+        "[run] expected one of PROMPT, --prompt-file, --prompt-ids, --chat, --prompts-file and a "
+        "text on standard input, got {}",
+        num_sources(spec));
   }
-  if (spec.prompt_logprobs) sampling.prompt_logprobs = 0;
+  if (!model.tokenizer && !is_without_text(spec)) return model.no_tokenizer;
+  if (spec.chat) {
+    PromptSpec chat = spec;
+    chat.max_tokens = spec.max_tokens.value_or(kDefaultMaxTokens);
+    return make_chat_request(model, chat, messages_of(spec));
+  }
+  if (spec.tools) return invalid_argument("[run] --tools: expected --chat beside them");
+  PAGODA_ASSIGN_OR_RETURN(std::vector<int> token_ids, token_ids_of(model, spec));
+  PAGODA_ASSIGN_OR_RETURN(const std::optional<GrammarRequest> grammar, grammar_of(spec));
+  PromptRequest request;
+  PAGODA_ASSIGN_OR_RETURN(
+      request.text, text_request_of(model, spec, std::move(token_ids), kDefaultMaxTokens, grammar));
+  return request;
+}
+
+Result<PromptRequest> make_chat_request(const ServedModel& model, const PromptSpec& spec,
+                                        const OrderedJson& messages) {
+  PAGODA_ASSIGN_OR_RETURN(const ToolUse tools, tools_of(spec));
+  PAGODA_ASSIGN_OR_RETURN(EncodedPrompt encoded,
+                          encode_chat_prompt(model, {.messages_json = json_text(messages),
+                                                     .tools_json = tools.tools_json}));
+  PAGODA_ASSIGN_OR_RETURN(std::optional<GrammarRequest> grammar, grammar_of(spec));
+  PAGODA_ASSIGN_OR_RETURN(AnswerForm form, settle_answer_form(model, encoded.text, tools,
+                                                              /*reads_thoughts=*/true, grammar));
+  PromptRequest request = {.text = {}, .is_chat = true, .parsing = std::move(form.parsing)};
+  PAGODA_ASSIGN_OR_RETURN(request.text, text_request_of(model, spec, std::move(encoded.token_ids),
+                                                        /*fallback=*/std::nullopt, grammar));
+  if (form.shows_special_tokens) request.text.skip_special_tokens = false;
   return request;
 }
 

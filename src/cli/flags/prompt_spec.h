@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "answer/answer_parser.h"
+#include "core/ordered_json.h"
 #include "core/status.h"
 #include "serving/served_model.h"
 #include "serving/text_generation.h"
@@ -23,6 +25,7 @@ struct PromptSpec {
   std::optional<std::vector<int>> prompt_ids;
   std::optional<std::string> chat;
   std::optional<std::string> system;
+  std::optional<std::string> tools;  // that --chat may call: OpenAI's list, as JSON text
   std::optional<int> max_tokens;
   SamplingParams sampling;  // of sampling/sampling_fields.h, where `asked` has no place for them
   PartialSampling asked;
@@ -50,14 +53,26 @@ Result<PromptSpec> parse_prompt_line(const std::string& line, const PromptSpec& 
 // stands for a prompt or its file, or where something is piped in and no prompt is given.
 Status read_prompt(PromptSpec& spec);
 
-// Puts the text of a file that --json-schema names in its place, before a model is loaded.
-// kInvalidArgument: neither a schema nor a file's name.
-Status read_schema_file(PromptSpec& spec);
+// Puts the texts of files that --json-schema and --tools name in their places, before a model is
+// loaded. kInvalidArgument: neither JSON nor a file's name.
+Status read_named_files(PromptSpec& spec);
 
 // Returns whether token ids will do: nothing of this prompt is text, nor held to one.
 bool is_without_text(const PromptSpec& spec);
 
-// Tokens by the model's tokenizer and template; exactly one of the prompt's sources must be there.
-Result<TextRequest> make_text_request(const ServedModel& model, const PromptSpec& spec);
+struct PromptRequest {
+  TextRequest text;
+  bool is_chat = false;
+  std::optional<AnswerParserOptions>
+      parsing;  // how an answer is taken apart; absent: it is content
+};
+
+// Makes the request of a prompt; exactly one of its sources must be there. Without max_tokens the
+// answer has at most 128 tokens. Errors are those of serving/prompt.h, and of a grammar.
+Result<PromptRequest> make_prompt_request(const ServedModel& model, const PromptSpec& spec);
+// Makes the request of a conversation's next answer, whatever prompt `spec` has. Without max_tokens
+// the answer may take the rest of the context. messages: a list of OpenAI's.
+Result<PromptRequest> make_chat_request(const ServedModel& model, const PromptSpec& spec,
+                                        const OrderedJson& messages);
 
 }  // namespace pagoda

@@ -19,7 +19,7 @@ TEST(PromptSpec, ASchemaIsTextOrAFile) {
   std::ofstream(file) << R"({"type": "object"})";
   const auto read = [](const std::string& given) {
     PromptSpec spec = {.json_schema = given};
-    const Status status = read_schema_file(spec);
+    const Status status = read_named_files(spec);
     return status.ok() ? *spec.json_schema : status.message();
   };
   EXPECT_EQ(read(file), R"({"type": "object"})");

@@ -165,7 +165,7 @@ MaybeError read_anthropic_tools(const RequestJson& value, MessagesRequest& reque
 
 MaybeError read_anthropic_choice(const RequestJson& value, MessagesRequest& request) {
   const RequestJson type = value.is_object() ? value_of(value, "type") : RequestJson();
-  ToolFields& tools = request.chat.tools;
+  ToolUse& tools = request.chat.tools;
   if (type == RequestJson("none")) {
     tools.mode = ToolMode::kNone;
   } else if (type == RequestJson("any")) {

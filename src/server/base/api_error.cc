@@ -37,12 +37,13 @@ ApiError bad_request(std::string param, std::string message, std::string code) {
 }
 
 ApiError api_error(const Status& status, std::string param) {
+  if (param.empty()) param = status.field();
   switch (status.code()) {
     case StatusCode::kInvalidArgument:
     case StatusCode::kUnsupported:
-      return {400, status.message(), std::move(param), ""};
+      return {400, status.message(), std::move(param), status.reason()};
     case StatusCode::kNotFound:
-      return {404, status.message(), std::move(param), ""};
+      return {404, status.message(), std::move(param), status.reason()};
     case StatusCode::kResourceExhausted:
       return {429, status.message(), "", "rate_limit_exceeded"};
     case StatusCode::kUnavailable:

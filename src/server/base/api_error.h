@@ -47,7 +47,7 @@ class [[nodiscard]] ApiResult {
 // Makes the error for a request that is wrong.
 ApiError bad_request(std::string param, std::string message, std::string code = "");
 // Translates an error of the engine or the text layer: 400, 404, 429 or 503 with Retry-After, or
-// 500 by the status' code.
+// 500 by the status' code. `param`: the field at fault, where the status does not say it.
 ApiError api_error(const Status& status, std::string param = "");
 
 // Logs what has stopped `what`, the work on a request, and returns its answer: 503 where there was

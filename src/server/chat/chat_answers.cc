@@ -31,19 +31,8 @@ json call_json(const std::string& id, const std::string& name, const std::string
 
 }  // namespace
 
-ChoiceReader::ChoiceReader(const ChatJob& job) : is_thought_told_(job.is_thought_told) {
-  if (job.parsing) parser_.emplace(*job.parsing);
-}
-
 std::vector<AnswerPart> ChoiceReader::parts_of(const TextPiece& piece) {
-  if (!parser_) {
-    if (piece.text.empty()) return {};
-    return {{Kind::kContent, piece.text}};
-  }
-  std::vector<AnswerPart> parts = parser_->push(piece.text);
-  if (piece.finish_reason != FinishReason::kNone) {
-    for (AnswerPart& part : parser_->finish()) append_part(parts, part.kind, std::move(part.text));
-  }
+  std::vector<AnswerPart> parts = reader_.parts_of(piece);
   if (!is_thought_told_)
     std::erase_if(parts, [](const AnswerPart& part) { return part.kind == Kind::kThought; });
   return parts;

@@ -6,29 +6,30 @@
 #include <string>
 #include <vector>
 
-#include "answer/answer_parser.h"
 #include "core/json.h"
 #include "server/base/http_message.h"
 #include "server/chat/chat_job.h"
 #include "server/generation/generation_group.h"
 #include "server/generation/token_logprobs.h"
+#include "serving/answer_reader.h"
 #include "serving/served_model.h"
 
 namespace pagoda {
 
-// Takes one choice's text apart where the job says so.
+// Takes one choice's pieces apart, and leaves out thoughts that the job does not tell.
 class ChoiceReader {
  public:
-  explicit ChoiceReader(const ChatJob& job);
+  explicit ChoiceReader(const ChatJob& job)
+      : reader_(job.parsing), is_thought_told_(job.is_thought_told) {}
 
   // Returns the parts that a piece brings; the last piece ends the answer.
   std::vector<AnswerPart> parts_of(const TextPiece& piece);
   // Returns what OpenAI calls the end: tool_calls where calls end an answer.
   nlohmann::json finish_reason(FinishReason reason) const;
-  bool has_calls() const { return parser_ && parser_->num_calls() > 0; }
+  bool has_calls() const { return reader_.has_calls(); }
 
  private:
-  std::optional<AnswerParser> parser_;
+  AnswerReader reader_;
   bool is_thought_told_;
 };
 

@@ -15,7 +15,6 @@
 #include "server/generation/api_service.h"
 #include "server/generation/generation_group.h"
 #include "server/generation/generation_job.h"
-#include "server/generation/prompt_encoding.h"
 
 namespace pagoda {
 
@@ -38,7 +37,7 @@ struct ChatJob : GenerationJob {
 
 // Makes a job of what has been read of a request, whose generation fields it takes: checks the
 // model's name, renders and encodes the prompt, and settles how answers are taken apart. The answer's
-// id begins with id_prefix. Errors are encode_chat_prompt()'s and settle_answer_format()'s.
+// id begins with id_prefix. Errors are encode_chat_prompt()'s and settle_answer_form()'s.
 std::optional<ApiError> prepare_chat(ApiService& service, RequestOrigin origin,
                                      ChatRequest& request, std::string_view id_prefix,
                                      ChatJob& job);

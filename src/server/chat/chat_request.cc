@@ -39,10 +39,10 @@ nlohmann::json chat_request_schema() {
   return schema;
 }
 
-std::optional<ApiError> settle_prompt(const ToolFields& tools, const ReasoningFields& reasoning,
+std::optional<ApiError> settle_prompt(const ToolUse& tools, const ReasoningFields& reasoning,
                                       ChatPrompt& prompt) {
   if (auto error = check_together(tools)) return error;
-  if (tools.are_used()) prompt.tools_json = tools.tools_json;
+  if (tools.is_allowed()) prompt.tools_json = tools.tools_json;
   prompt.template_kwargs_json = add_reasoning_variables(reasoning, prompt.template_kwargs_json);
   return {};
 }

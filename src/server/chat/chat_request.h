@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "server/base/request_json.h"
-#include "server/fields/chat_prompt.h"
+#include "server/fields/chat_prompt_fields.h"
 #include "server/fields/generation_fields.h"
 #include "server/fields/reasoning_fields.h"
 #include "server/fields/tool_fields.h"
@@ -16,7 +16,7 @@ namespace pagoda {
 struct ChatRequest {
   GenerationFields generation;
   ChatPrompt prompt;
-  ToolFields tools;
+  ToolUse tools;
   ReasoningFields reasoning;
   bool logprobs = false;
   int top_logprobs = 0;
@@ -27,7 +27,7 @@ nlohmann::json chat_request_schema();
 
 // Takes into the prompt what the fields of tools and of reasoning come to. Errors are
 // check_together()'s of the tools.
-std::optional<ApiError> settle_prompt(const ToolFields& tools, const ReasoningFields& reasoning,
+std::optional<ApiError> settle_prompt(const ToolUse& tools, const ReasoningFields& reasoning,
                                       ChatPrompt& prompt);
 
 ApiResult<ChatRequest> read_chat_request(const std::string& body,

@@ -18,13 +18,6 @@ inline constexpr std::string_view kResponseFormat = "response_format";
 
 inline constexpr std::size_t kMaxGrammarChoices = 1024;  // texts that an answer may be one of
 
-// A grammar that a request asks for, and the field that asks.
-struct GrammarRequest {
-  GrammarSpec spec;
-  std::string param;
-  bool is_for_text = false;  // OpenAI's: it holds a message's text, and no calls
-};
-
 // GrammarSpec's white space, and the field that sets it.
 struct WhiteSpaceRequest {
   std::string pattern;

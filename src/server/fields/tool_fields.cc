@@ -97,7 +97,7 @@ RequestJson nested(const RequestJson& flat) {
 
 }  // namespace
 
-std::optional<ApiError> read_tools(const RequestJson& value, ToolShape shape, ToolFields& fields) {
+std::optional<ApiError> read_tools(const RequestJson& value, ToolShape shape, ToolUse& use) {
   if (!value.is_array()) return wrong_type("tools", "a list of tools", value);
   if (value.size() > kMaxTools) {
     return bad_request("tools", fmt::format("'tools': expected at most {} tools, got {}", kMaxTools,
@@ -113,11 +113,11 @@ std::optional<ApiError> read_tools(const RequestJson& value, ToolShape shape, To
     const RequestJson& function = is_flat ? value[i] : value_of(value[i], "function");
     if (!function.is_object()) return tool_error(i, ".function': expected an object");
     if (auto error =
-            read_function(i, is_flat ? "" : ".function", function, fields.tools.emplace_back()))
+            read_function(i, is_flat ? "" : ".function", function, use.tools.emplace_back()))
       return error;
     tools.push_back(is_flat ? nested(value[i]) : value[i]);
   }
-  if (!tools.empty()) fields.tools_json = json_text(tools);
+  if (!tools.empty()) use.tools_json = json_text(tools);
   return {};
 }
 
@@ -138,7 +138,7 @@ std::optional<std::string> named_function(const RequestJson& value, ToolShape sh
 
 // choice: {"mode": ..., "tools": [...]}, which stands `at` there in tool_choice.
 MaybeError read_allowed(const RequestJson& choice, std::string_view at, ToolShape shape,
-                        ToolFields& fields) {
+                        ToolUse& use) {
   const auto wrong = [at](std::string_view key, std::string_view expected) {
     return bad_request("tool_choice",
                        fmt::format("'tool_choice{}{}': expected {}", at, key, expected));
@@ -156,27 +156,27 @@ MaybeError read_allowed(const RequestJson& choice, std::string_view at, ToolShap
     if (!name)
       return wrong(fmt::format(".tools[{}]", i),
                    fmt::format("a function as {}", example_of(shape)));
-    fields.allowed.push_back(*std::move(name));
+    use.allowed.push_back(*std::move(name));
   }
-  fields.mode = must_call ? ToolMode::kRequired : ToolMode::kAuto;
-  if (tools.empty()) fields.mode = ToolMode::kNone;
+  use.mode = must_call ? ToolMode::kRequired : ToolMode::kAuto;
+  if (tools.empty()) use.mode = ToolMode::kNone;
   return {};
 }
 
-MaybeError read_tool_choice(const RequestJson& value, ToolShape shape, ToolFields& fields) {
+MaybeError read_tool_choice(const RequestJson& value, ToolShape shape, ToolUse& use) {
   if (value == RequestJson("none")) {
-    fields.mode = ToolMode::kNone;
+    use.mode = ToolMode::kNone;
   } else if (value == RequestJson("auto")) {
-    fields.mode = ToolMode::kAuto;
+    use.mode = ToolMode::kAuto;
   } else if (value == RequestJson("required")) {
-    fields.mode = ToolMode::kRequired;
+    use.mode = ToolMode::kRequired;
   } else if (auto name = named_function(value, shape)) {
-    fields.mode = ToolMode::kRequired;
-    fields.function = *std::move(name);
+    use.mode = ToolMode::kRequired;
+    use.function = *std::move(name);
   } else if (value.is_object() && value_of(value, "type") == RequestJson("allowed_tools")) {
     return shape == ToolShape::kFlat
-               ? read_allowed(value, "", shape, fields)
-               : read_allowed(value_of(value, "allowed_tools"), ".allowed_tools", shape, fields);
+               ? read_allowed(value, "", shape, use)
+               : read_allowed(value_of(value, "allowed_tools"), ".allowed_tools", shape, use);
   } else {
     return bad_request(
         "tool_choice",
@@ -189,34 +189,34 @@ MaybeError read_tool_choice(const RequestJson& value, ToolShape shape, ToolField
 
 }  // namespace
 
-std::vector<Field> tool_field_table(ToolFields& fields, ToolShape shape) {
+std::vector<Field> tool_field_table(ToolUse& use, ToolShape shape) {
   return {
       {.name = "tools",
-       .target = CustomField{[&fields, shape](std::string_view, const RequestJson& value) {
-                               return read_tools(value, shape, fields);
+       .target = CustomField{[&use, shape](std::string_view, const RequestJson& value) {
+                               return read_tools(value, shape, use);
                              },
                              tools_schema(shape)},
        .description = "Functions that the model may call."},
       {.name = "tool_choice",
-       .target = CustomField{[&fields, shape](std::string_view, const RequestJson& value) {
-                               return read_tool_choice(value, shape, fields);
+       .target = CustomField{[&use, shape](std::string_view, const RequestJson& value) {
+                               return read_tool_choice(value, shape, use);
                              },
                              tool_choice_schema(shape)},
        .description = "Whether the model may call them; with tools also required, and as an object "
                       "a certain function, or allowed_tools with those alone that may be called."},
       {.name = "parallel_tool_calls",
-       .target = &fields.has_parallel_calls,
+       .target = &use.has_parallel_calls,
        .description = "Whether an answer may hold several calls."},
   };
 }
 
-std::optional<ApiError> check_together(const ToolFields& fields) {
-  if (fields.mode == ToolMode::kRequired && fields.tools.empty())
+std::optional<ApiError> check_together(const ToolUse& use) {
+  if (use.mode == ToolMode::kRequired && use.tools.empty())
     return bad_request("tool_choice", "'tool_choice' needs 'tools'", "missing_required_parameter");
   std::set<std::string_view> known;
-  for (const ToolDefinition& tool : fields.tools) known.insert(tool.name);
-  std::vector<std::string> names = fields.allowed;
-  if (!fields.function.empty()) names.push_back(fields.function);
+  for (const ToolDefinition& tool : use.tools) known.insert(tool.name);
+  std::vector<std::string> names = use.allowed;
+  if (!use.function.empty()) names.push_back(use.function);
   for (const std::string& name : names) {
     if (known.contains(name)) continue;
     return bad_request("tool_choice",

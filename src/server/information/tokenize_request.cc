@@ -7,7 +7,7 @@
 #include "server/base/request_json.h"
 #include "server/chat/chat_request.h"
 #include "server/fields/generation_fields.h"
-#include "server/fields/prompt_input.h"
+#include "server/fields/prompt_fields.h"
 
 namespace pagoda {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "server/fields/chat_prompt.h"
+#include "server/fields/chat_prompt_fields.h"
 #include "server/fields/reasoning_fields.h"
 #include "server/fields/tool_fields.h"
 
@@ -18,7 +18,7 @@ struct TokenizeRequest {
   std::optional<std::string> prompt;  // this, or `chat` with messages
   // As a chat has them, so that its messages are the tokens of its prompt.
   ChatPrompt chat;
-  ToolFields tools;
+  ToolUse tools;
   ReasoningFields reasoning;
   std::optional<bool> add_special_tokens;  // absent: true for a prompt, false for a chat
   bool return_token_strs = false;

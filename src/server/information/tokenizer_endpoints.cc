@@ -5,8 +5,8 @@
 #include "core/json.h"
 #include "server/base/json_body.h"
 #include "server/chat/chat_request.h"
-#include "server/generation/prompt_encoding.h"
 #include "server/information/tokenize_request.h"
+#include "serving/prompt.h"
 
 namespace pagoda {
 namespace {
@@ -25,11 +25,13 @@ ApiResult<std::vector<int>> tokens_of(const ServedModel& model, const TokenizeRe
   } else {
     param = "messages";
     auto rendered = render_chat(model, request.chat);
-    if (!rendered.ok()) return std::move(rendered).error();
+    if (!rendered.ok()) return api_error(rendered.status());
     text = *std::move(rendered);
   }
-  return tokenize_text(model, text, request.add_special_tokens.value_or(request.prompt.has_value()),
-                       param);
+  auto ids = tokenize_text(model, text,
+                           request.add_special_tokens.value_or(request.prompt.has_value()), param);
+  if (!ids.ok()) return api_error(ids.status());
+  return *std::move(ids);
 }
 
 // Written as it goes: as JSON values the tokens of a long text would take a hundred bytes each.
@@ -94,7 +96,7 @@ HttpResponse apply_template_response(ApiService& service, const HttpRequest& htt
   if (!read.ok()) return error_response(read.error());
   if (auto error = check_model_name(service, read->generation.model)) return error_response(*error);
   auto text = render_chat(service.model, read->prompt);
-  if (!text.ok()) return error_response(text.error());
+  if (!text.ok()) return error_response(api_error(text.status()));
   return prompt_response(*std::move(text));
 }
 

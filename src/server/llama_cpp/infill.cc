@@ -6,9 +6,9 @@
 #include "server/base/json_body.h"
 #include "server/generation/answer_json.h"
 #include "server/generation/generation_job.h"
-#include "server/generation/prompt_encoding.h"
 #include "server/llama_cpp/infill_prompt.h"
 #include "server/llama_cpp/infill_request.h"
+#include "serving/prompt.h"
 
 namespace pagoda {
 namespace {
@@ -186,7 +186,7 @@ HttpReply submit_infill(ApiService& service, std::unique_ptr<InfillJob> job, con
   const std::optional<int> asked = job->only_reads ? 1 : fields.max_tokens;
   auto max_tokens = settle_max_tokens(service.model, static_cast<int>(job->prompt.token_ids.size()),
                                       asked, /*fallback=*/{});
-  if (!max_tokens.ok()) return {error_response(max_tokens.error()), {}};
+  if (!max_tokens.ok()) return {error_response(api_error(max_tokens.status())), {}};
   SamplingParams sampling = to_sampling_params(fields, service.model.defaults, {}, *max_tokens);
   GroupRequest request;
   request.texts.push_back(

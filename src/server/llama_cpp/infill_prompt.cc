@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "core/utf8.h"
-#include "server/generation/prompt_encoding.h"
+#include "serving/prompt.h"
 
 namespace pagoda {
 namespace {
@@ -76,7 +76,8 @@ std::ptrdiff_t room_of(const ServedModel& model, const InfillRequest& request) {
 }  // namespace
 
 ApiResult<InfillPrompt> make_infill_prompt(const ServedModel& model, const InfillRequest& request) {
-  if (auto error = check_fill_in(model, "input_suffix")) return std::move(*error);
+  if (const Status known = check_fill_in(model, "input_suffix"); !known.ok())
+    return api_error(known);
   const std::ptrdiff_t room = room_of(model, request);
   const std::size_t most_bytes = room * kMostTokenBytes;
   std::vector<int> before, behind;
@@ -92,7 +93,7 @@ ApiResult<InfillPrompt> make_infill_prompt(const ServedModel& model, const Infil
                            prefix.size() < request.prefix.size() ||
                            suffix.size() < request.suffix.size();
   auto begin = tokens_before_text(model);
-  if (!begin.ok()) return std::move(begin).error();
+  if (!begin.ok()) return api_error(begin.status());
   prompt.token_ids = *std::move(begin);
   if (auto error = append_files(model, request.files, room - num_behind - num_before, prompt))
     return std::move(*error);

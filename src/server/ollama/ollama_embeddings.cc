@@ -7,11 +7,11 @@
 #include "core/json.h"
 #include "server/base/json_body.h"
 #include "server/fields/generation_fields.h"
-#include "server/generation/prompt_encoding.h"
 #include "server/ollama/ollama.h"
 #include "server/ollama/ollama_answers.h"
 #include "server/pooling/embedding_answer.h"
 #include "server/pooling/embedding_request.h"
+#include "serving/pooling_prompt.h"
 
 namespace pagoda {
 namespace {
@@ -112,7 +112,7 @@ HttpReply embed(ApiService& service, const HttpRequest& http_request, EmbedReque
   const std::vector<PromptInput> inputs(std::make_move_iterator(request.texts.begin()),
                                         std::make_move_iterator(request.texts.end()));
   auto prompts = encode_inputs(model, inputs, encoding, param);
-  if (!prompts.ok()) return {error_response(prompts.error()), {}};
+  if (!prompts.ok()) return {error_response(api_error(prompts.status())), {}};
   EmbeddingBatchRequest batch = {.prompts = *std::move(prompts),
                                  .dimensions = request.dimensions,
                                  .cache_owner = http_request.client};

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "server/fields/generation_fields.h"
-#include "server/fields/prompt_input.h"
+#include "server/fields/prompt_fields.h"
 
 namespace pagoda {
 

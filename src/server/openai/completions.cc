@@ -4,9 +4,9 @@
 #include "server/base/json_body.h"
 #include "server/generation/answer_json.h"
 #include "server/generation/generation_job.h"
-#include "server/generation/prompt_encoding.h"
 #include "server/generation/token_logprobs.h"
 #include "server/openai/completion_request.h"
+#include "serving/prompt.h"
 
 namespace pagoda {
 namespace {
@@ -232,7 +232,7 @@ ApiResult<TextRequest> make_text_request(const CompletionJob& job, const ServedM
   if (fields.n_predict) fallback.reset();  // -1: all that fits
   auto max_tokens =
       settle_max_tokens(model, static_cast<int>(prompt.token_ids.size()), asked, fallback);
-  if (!max_tokens.ok()) return std::move(max_tokens).error();
+  if (!max_tokens.ok()) return api_error(max_tokens.status());
   SamplingParams sampling = to_sampling_params(fields, model.defaults, job.logprobs, *max_tokens);
   if (fields.echo && job.logprobs && !fields.prompt_logprobs) {
     sampling.prompt_logprobs = job.logprobs;
@@ -259,7 +259,7 @@ ApiResult<std::unique_ptr<CompletionJob>> prepare_completion(ApiService& service
                        ? encode_prompt(service.model, prompt, asked.add_special_tokens)
                        : encode_fill_in(service.model, std::get<std::string>(prompt), asked.suffix,
                                         asked.add_special_tokens);
-    if (!encoded.ok()) return std::move(encoded).error();
+    if (!encoded.ok()) return api_error(encoded.status());
     if (!fields.echo) encoded->text = {};
     job->prompts.push_back(*std::move(encoded));
   }

@@ -7,7 +7,7 @@
 
 #include "server/base/api_error.h"
 #include "server/fields/field_reader.h"
-#include "server/fields/prompt_input.h"
+#include "server/fields/prompt_fields.h"
 
 namespace pagoda {
 

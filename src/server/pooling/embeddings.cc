@@ -6,9 +6,9 @@
 
 #include "core/json.h"
 #include "server/base/json_body.h"
-#include "server/generation/prompt_encoding.h"
 #include "server/pooling/embedding_answer.h"
 #include "server/pooling/embedding_request.h"
+#include "serving/pooling_prompt.h"
 
 namespace pagoda {
 namespace {
@@ -29,9 +29,9 @@ EmbeddingLayout openai_layout(std::string model_name, bool is_base64) {
 ApiResult<InputEncoding> settle_encoding(const ServedModel& model,
                                          const EmbeddingRequest& request) {
   const auto prompt = find_prompt(model, request.prompt_name);
-  if (!prompt.ok()) return prompt.error();
+  if (!prompt.ok()) return api_error(prompt.status());
   const auto most = settle_cut(model, request.truncate_prompt_tokens);
-  if (!most.ok()) return most.error();
+  if (!most.ok()) return api_error(most.status());
   InputEncoding encoding = {.add_special_tokens = request.add_special_tokens,
                             .prompt = *prompt,
                             .cut_to = model.embedding_format.max_tokens,
@@ -52,7 +52,7 @@ HttpReply handle_embeddings(ApiService& service, const HttpRequest& http_request
   const auto encoding = settle_encoding(service.model, request);
   if (!encoding.ok()) return {error_response(encoding.error()), {}};
   auto prompts = encode_inputs(service.model, request.inputs, *encoding, "input");
-  if (!prompts.ok()) return {error_response(prompts.error()), {}};
+  if (!prompts.ok()) return {error_response(api_error(prompts.status())), {}};
   const std::string& model_name = answered_name(service, request.model);
   return start_embeddings(service,
                           {.batch = {.prompts = *std::move(prompts),

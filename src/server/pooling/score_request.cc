@@ -4,7 +4,7 @@
 
 #include "core/json.h"
 #include "server/fields/generation_fields.h"
-#include "server/fields/prompt_input.h"
+#include "server/fields/prompt_fields.h"
 
 namespace pagoda {
 namespace {

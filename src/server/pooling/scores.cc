@@ -9,10 +9,10 @@
 #include "core/json.h"
 #include "server/base/json_body.h"
 #include "server/generation/answer_json.h"
-#include "server/generation/prompt_encoding.h"
 #include "server/pooling/embedding_answer.h"
 #include "server/pooling/score_request.h"
 #include "serving/embedding_batch.h"
+#include "serving/pooling_prompt.h"
 
 namespace pagoda {
 namespace {
@@ -67,7 +67,7 @@ ApiResult<EmbeddingBatchRequest> batch_of_pairs(const ApiService& service,
                                                 const std::vector<std::string>& seconds,
                                                 std::string_view param) {
   auto most = settle_cut(service.model, common.truncate_prompt_tokens);
-  if (!most.ok()) return std::move(most).error();
+  if (!most.ok()) return api_error(most.status());
   EmbeddingBatchRequest batch = {.prompts = {},
                                  .dimensions = {},
                                  .priority = common.priority,
@@ -77,7 +77,7 @@ ApiResult<EmbeddingBatchRequest> batch_of_pairs(const ApiService& service,
   for (std::size_t i = 0; i < seconds.size(); ++i) {
     const std::string& first = firsts[firsts.size() == 1 ? 0 : i];
     auto ids = encode_pair(service.model, {first, seconds[i]}, *most, param);
-    if (!ids.ok()) return std::move(ids).error();
+    if (!ids.ok()) return api_error(ids.status());
     batch.prompts.push_back(*std::move(ids));
   }
   return batch;

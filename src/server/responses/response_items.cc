@@ -6,7 +6,7 @@
 #include <array>
 #include <utility>
 
-#include "server/fields/chat_prompt.h"
+#include "server/fields/chat_prompt_fields.h"
 #include "server/fields/field_reader.h"
 #include "server/responses/response_request.h"
 

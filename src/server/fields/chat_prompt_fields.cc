@@ -1,4 +1,4 @@
-#include "server/fields/chat_prompt.h"
+#include "server/fields/chat_prompt_fields.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "server/fields/prompt_input.h"
+#include "server/fields/prompt_fields.h"
 
 #include <fmt/format.h>
 #include <limits>

@@ -1,4 +1,4 @@
-// Prompts as requests bring them: texts or token ids, one or a list of them.
+// Fields of prompts: texts or token ids, one or a list of them.
 #pragma once
 
 #include <cstddef>
@@ -6,23 +6,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "server/base/api_error.h"
 #include "server/base/request_json.h"
 #include "server/fields/field_reader.h"
+#include "serving/prompt_input.h"
 
 namespace pagoda {
-
-// /tokenize answers texts far beyond the context, but not without end: encoding takes time that
-// others wait for.
-inline constexpr std::size_t kMaxTokenizedBytes = 4 << 20;
-// The bound of Tokenizer::longest_piece(), which bounds the memory.
-inline constexpr std::size_t kMaxTokenizedPiece = 256 << 10;
-
-// Text, or token ids that are taken as they are.
-using PromptInput = std::variant<std::string, std::vector<int>>;
 
 // Reads the field `name`: a text, a list of token ids, or a list of up to `most` of those.
 std::optional<ApiError> read_prompts(std::string_view name, const RequestJson& value,

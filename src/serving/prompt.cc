@@ -1,0 +1,183 @@
+#include "serving/prompt.h"
+
+#include <algorithm>
+
+#include "answer/tool_messages.h"
+#include "text/token_bound.h"
+
+namespace pagoda {
+namespace {
+
+// A prompt that an answer follows leaves room for a token of it.
+int most_before_answer(const EngineLimits& limits) {
+  return limits.max_model_len - 1;
+}
+
+Result<std::vector<int>> token_ids_of(const ServedModel& model, std::string_view text,
+                                      EncodeOptions options, std::string_view field) {
+  auto ids = model.tokenizer->encode(text, options);
+  if (!ids.ok()) return ids.status().of_field(field);
+  return ids;
+}
+
+Result<EncodedPrompt> encode_text(const ServedModel& model, std::string text,
+                                  bool add_special_tokens, std::string_view field) {
+  const EngineLimits& limits = model.engine->limits();
+  const int most = most_before_answer(limits);
+  PAGODA_ASSIGN_OR_RETURN(
+      std::vector<int> ids,
+      token_ids_if_near(model, text, most, {.add_special_tokens = add_special_tokens}, field));
+  PAGODA_RETURN_IF_ERROR(check_token_ids(limits, ids, most, field));
+  return EncodedPrompt{std::move(ids), std::move(text)};
+}
+
+}  // namespace
+
+Result<std::vector<int>> token_ids_if_near(const ServedModel& model, std::string_view text,
+                                           int most, EncodeOptions options,
+                                           std::string_view field) {
+  const auto exceeds = surely_exceeds(*model.tokenizer, text, most);
+  if (!exceeds.ok()) return exceeds.status().of_field(field);
+  if (*exceeds) {
+    const int max_model_len = model.engine->limits().max_model_len;
+    return too_long_prompt(max_model_len, field, fmt::format("at least {}", most + 1));
+  }
+  return token_ids_of(model, text, options, field);
+}
+
+Status check_token_ids(const EngineLimits& limits, const std::vector<int>& ids, int most,
+                       std::string_view field) {
+  if (ids.empty())
+    return invalid_argument("the prompt is empty: expected at least one token")
+        .of_field(field, "empty_prompt");
+  if (std::ssize(ids) > most)
+    return too_long_prompt(limits.max_model_len, field, std::to_string(ids.size()));
+  const auto outside = [&](int id) { return id < 0 || id >= limits.vocab_size; };
+  const auto found = std::find_if(ids.begin(), ids.end(), outside);
+  if (found == ids.end()) return ok_status();
+  return invalid_argument("'{}': expected token ids below {}, got {}", field, limits.vocab_size,
+                          *found)
+      .of_field(field, "out_of_range");
+}
+
+Status too_long_prompt(int max_model_len, std::string_view field, std::string_view num_tokens) {
+  return invalid_argument(
+             "This model's maximum context length is {} tokens. However, your request has {} input "
+             "tokens. Please reduce the length of the input messages.",
+             max_model_len, num_tokens)
+      .of_field(field, "context_length_exceeded");
+}
+
+Result<EncodedPrompt> encode_prompt(const ServedModel& model, const PromptInput& prompt,
+                                    bool add_special_tokens) {
+  if (const auto* text = std::get_if<std::string>(&prompt)) {
+    return encode_text(model, *text, add_special_tokens, "prompt");
+  }
+  const auto& ids = std::get<std::vector<int>>(prompt);
+  const EngineLimits& limits = model.engine->limits();
+  PAGODA_RETURN_IF_ERROR(check_token_ids(limits, ids, most_before_answer(limits), "prompt"));
+  if (!model.tokenizer) return EncodedPrompt{ids, {}};
+  auto text = model.tokenizer->decode(ids, /*skip_special_tokens=*/false);
+  // Ids that only the model has, in its padding, have no text.
+  return EncodedPrompt{ids, text.ok() ? *std::move(text) : std::string()};
+}
+
+Result<std::vector<int>> tokens_before_text(const ServedModel& model) {
+  PAGODA_ASSIGN_OR_RETURN(std::vector<int> around,
+                          token_ids_of(model, "", {.add_special_tokens = true}, "prompt"));
+  const bool has_bos = !around.empty() && around.front() == model.tokenizer->bos_token_id();
+  around.resize(has_bos ? 1 : 0);
+  return around;
+}
+
+Status check_fill_in(const ServedModel& model, std::string_view field) {
+  if (model.fill_in) return ok_status();
+  return invalid_argument("'{}': this model has no tokens for a gap between two texts", field)
+      .of_field(field, "no_fill_in");
+}
+
+Result<EncodedPrompt> encode_fill_in(const ServedModel& model, std::string_view prefix,
+                                     std::string_view suffix, bool add_special_tokens) {
+  PAGODA_RETURN_IF_ERROR(check_fill_in(model, "suffix"));
+  const int most = most_before_answer(model.engine->limits());
+  PAGODA_ASSIGN_OR_RETURN(const std::vector<int> before,
+                          token_ids_if_near(model, prefix, most, kAsText, "prompt"));
+  PAGODA_ASSIGN_OR_RETURN(const std::vector<int> behind,
+                          token_ids_if_near(model, suffix, most, kAsText, "suffix"));
+  PAGODA_ASSIGN_OR_RETURN(std::vector<int> begin, tokens_before_text(model));
+  if (!add_special_tokens) begin.clear();
+  EncodedPrompt encoded = {.token_ids = fill_in_prompt(*model.fill_in, begin, before, behind),
+                           .text = std::string(prefix)};
+  PAGODA_RETURN_IF_ERROR(
+      check_token_ids(model.engine->limits(), encoded.token_ids, most, "prompt"));
+  return encoded;
+}
+
+Result<std::vector<int>> tokenize_text(const ServedModel& model, std::string_view text,
+                                       bool add_special_tokens, std::string_view field) {
+  if (text.size() > kMaxTokenizedBytes) {
+    return invalid_argument("expected at most {} bytes of text, got {}", kMaxTokenizedBytes,
+                            text.size())
+        .of_field(field);
+  }
+  const auto longest_piece = model.tokenizer->longest_piece(text);
+  if (!longest_piece.ok()) return longest_piece.status().of_field(field);
+  if (*longest_piece > kMaxTokenizedPiece) {
+    return invalid_argument(
+               "expected at most {} bytes of text that the tokenizer can't cut between words, got "
+               "{}",
+               kMaxTokenizedPiece, *longest_piece)
+        .of_field(field);
+  }
+  return token_ids_of(model, text, {.add_special_tokens = add_special_tokens}, field);
+}
+
+Result<std::string> render_chat(const ServedModel& model, const ChatPrompt& prompt) {
+  if (!model.chat_template) {
+    return invalid_argument("this model has no chat template: it takes plain prompts alone")
+        .of_field("messages", "no_chat_template");
+  }
+  const bool has_place_for_tools = model.answer_format.template_has_tools;
+  std::string described;
+  if (!prompt.tools_json.empty() && !has_place_for_tools)
+    described = describe_tools(prompt.messages_json, prompt.tools_json);
+  auto text = model.chat_template->render(
+      {.messages_json = described.empty() ? prompt.messages_json : described,
+       .tools_json = has_place_for_tools ? prompt.tools_json : "",
+       .kwargs_json = prompt.template_kwargs_json,
+       .bos_token = model.tokenizer->bos_token(),
+       .eos_token = model.tokenizer->eos_token(),
+       .add_generation_prompt = prompt.add_generation_prompt,
+       .continue_final_message = prompt.continue_final_message});
+  if (!text.ok()) return text.status().of_field("messages");
+  return text;
+}
+
+Result<EncodedPrompt> encode_chat_prompt(const ServedModel& model, const ChatPrompt& prompt) {
+  if (!prompt.suffix.empty())
+    return encode_fill_in(model, prompt.raw_text.value_or(""), prompt.suffix,
+                          /*add_special_tokens=*/true);
+  if (prompt.raw_text)
+    return encode_text(model, *prompt.raw_text, /*add_special_tokens=*/true, "prompt");
+  PAGODA_ASSIGN_OR_RETURN(std::string rendered, render_chat(model, prompt));
+  if (!prompt.is_for_counting)
+    return encode_text(model, std::move(rendered), prompt.add_special_tokens, "messages");
+  PAGODA_ASSIGN_OR_RETURN(std::vector<int> ids,
+                          tokenize_text(model, rendered, prompt.add_special_tokens, "messages"));
+  return EncodedPrompt{std::move(ids), std::move(rendered)};
+}
+
+Result<int> settle_max_tokens(const ServedModel& model, int num_prompt_tokens,
+                              std::optional<int> asked, std::optional<int> fallback) {
+  const int max_model_len = model.engine->limits().max_model_len;
+  const int rest = max_model_len - num_prompt_tokens;
+  if (!asked) return std::min(rest, fallback.value_or(rest));
+  if (*asked <= rest) return *asked;
+  return invalid_argument(
+             "'max_tokens' or 'max_completion_tokens' is too large: {}. This model's maximum "
+             "context length is {} tokens and your request has {} input tokens ({} > {} - {}).",
+             *asked, max_model_len, num_prompt_tokens, *asked, max_model_len, num_prompt_tokens)
+      .of_field("max_tokens", "context_length_exceeded");
+}
+
+}  // namespace pagoda

@@ -1,0 +1,60 @@
+// From a prompt to token ids that the engine takes, with every check that can be made before it sees
+// them. Errors name the field at fault (Status::field), and the word for programs where there is one.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/status.h"
+#include "serving/prompt_input.h"
+#include "serving/served_model.h"
+
+namespace pagoda {
+
+struct EncodedPrompt {
+  std::vector<int> token_ids;
+  std::string text;  // given, or the ids' own
+};
+
+// Errors: a prompt that is empty, longer than the context (reason context_length_exceeded), or with
+// ids out of range.
+Result<EncodedPrompt> encode_prompt(const ServedModel& model, const PromptInput& prompt,
+                                    bool add_special_tokens);
+// Marks of tokens in a text are text, and none is put around it.
+inline constexpr EncodeOptions kAsText = {.add_special_tokens = false, .parse_special = false};
+// Returns what the tokenizer puts before a text of its own accord: one token, or none.
+Result<std::vector<int>> tokens_before_text(const ServedModel& model);
+// Refuses a model that knows of no gaps between two texts, in the name of `field`.
+Status check_fill_in(const ServedModel& model, std::string_view field);
+// Makes the prompt of an answer that belongs between two texts. Marks of tokens in them are text.
+// Errors: encode_prompt()'s, and a model that knows of no gaps (field suffix).
+Result<EncodedPrompt> encode_fill_in(const ServedModel& model, std::string_view prefix,
+                                     std::string_view suffix, bool add_special_tokens);
+// Errors besides: a checkpoint without a chat template, a template that refuses the messages. A
+// conversation that is for counting has tokenize_text()'s in place of the context's.
+Result<EncodedPrompt> encode_chat_prompt(const ServedModel& model, const ChatPrompt& prompt);
+// Returns the conversation's text, as the model's template writes it.
+Result<std::string> render_chat(const ServedModel& model, const ChatPrompt& prompt);
+
+// Returns a text's tokens without the engine's limits: an empty or over-long one has its own too.
+// Errors: a text beyond kMaxTokenizedBytes, or with a piece beyond kMaxTokenizedPiece.
+Result<std::vector<int>> tokenize_text(const ServedModel& model, std::string_view text,
+                                       bool add_special_tokens, std::string_view field);
+
+// Returns what was `asked` for, or `fallback` (absent: the rest of the context), clamped; an
+// explicit wish beyond the context is an error.
+Result<int> settle_max_tokens(const ServedModel& model, int num_prompt_tokens,
+                              std::optional<int> asked, std::optional<int> fallback);
+
+// Returns a text's tokens; refuses a text with far more of them than `most` by its beginning.
+Result<std::vector<int>> token_ids_if_near(const ServedModel& model, std::string_view text,
+                                           int most, EncodeOptions options, std::string_view field);
+// Refuses token ids that are none, more than `most`, or out of range.
+Status check_token_ids(const EngineLimits& limits, const std::vector<int>& ids, int most,
+                       std::string_view field);
+// Returns the error of a prompt that is longer than `max_model_len`; `num_tokens` in words.
+Status too_long_prompt(int max_model_len, std::string_view field, std::string_view num_tokens);
+
+}  // namespace pagoda
