@@ -51,10 +51,14 @@ std::string percent_decoded(std::string_view text) {
 std::span<const Endpoint> endpoints() {
   static const std::vector<Endpoint> all = [] {
     std::vector<Endpoint> joined;
-    for (const auto& table :
+    for (const EndpointTable& table :
          {page_endpoints(), information_endpoints(), openai_endpoints(), responses_endpoints(),
-          anthropic_endpoints(), ollama_endpoints(), llama_cpp_endpoints(), pooling_endpoints()})
-      joined.insert(joined.end(), table.begin(), table.end());
+          anthropic_endpoints(), ollama_endpoints(), llama_cpp_endpoints(), pooling_endpoints()}) {
+      for (Endpoint endpoint : table.endpoints) {
+        endpoint.errors = table.errors;
+        joined.push_back(endpoint);
+      }
+    }
     return joined;
   }();
   return all;

@@ -20,13 +20,13 @@ json reference(std::string_view name) {
   return {{"$ref", fmt::format("#/components/schemas/{}", name)}};
 }
 
-json failure(const char* description, const char* header = nullptr) {
-  json response = {{"description", description}, {"content", json_content(reference("Error"))}};
-  if (header != nullptr) response["headers"][header] = {{"schema", {{"type", "string"}}}};
-  return response;
-}
-
-json responses(std::string_view description, json content) {
+json responses(std::string_view description, json content, const ErrorFormat& errors) {
+  const auto failure = [&errors](const char* what, const char* header = nullptr) {
+    json response = {{"description", what},
+                     {"content", json_content(reference(errors.schema.name))}};
+    if (header != nullptr) response["headers"][header] = {{"schema", {{"type", "string"}}}};
+    return response;
+  };
   return {{"200", {{"description", description}, {"content", std::move(content)}}},
           {"401", failure("The API key is missing or wrong", "WWW-Authenticate")},
           {"405", failure("The path has no such method", "Allow")},
@@ -58,9 +58,10 @@ json parameter_schema(const Endpoint& endpoint, const ApiService& service) {
 }
 
 json operation_json(const Endpoint& endpoint, const ApiService& service, bool needs_key) {
-  json entry = {{"operationId", endpoint.operation_id},
-                {"summary", endpoint.summary},
-                {"responses", responses(endpoint.summary, answer_content(endpoint))}};
+  json entry = {
+      {"operationId", endpoint.operation_id},
+      {"summary", endpoint.summary},
+      {"responses", responses(endpoint.summary, answer_content(endpoint), endpoint.errors)}};
   if (endpoint.request_schema.defined())
     entry["requestBody"] = {{"required", true},
                             {"content", json_content(reference(endpoint.request_schema.name))}};
@@ -75,7 +76,8 @@ json operation_json(const Endpoint& endpoint, const ApiService& service, bool ne
   json operations = {{endpoint.tell == nullptr ? "post" : "get", entry}};
   if (endpoint.erase == nullptr) return operations;
   entry["operationId"] = fmt::format("{}Deletion", endpoint.operation_id);
-  entry["responses"] = responses("What was deleted", json_content({{"type", "object"}}));
+  entry["responses"] =
+      responses("What was deleted", json_content({{"type", "object"}}), endpoint.errors);
   operations["delete"] = std::move(entry);
   return operations;
 }
@@ -149,16 +151,8 @@ void name_contradictions(json& requests) {
   requests.update(named);
 }
 
-json error_schema() {
-  const json text_or_null = {{"type", {"string", "null"}}};
-  return object_schema({{"error", object_schema({{"message", text_schema()},
-                                                 {"type", text_schema()},
-                                                 {"param", text_or_null},
-                                                 {"code", text_or_null}})}});
-}
-
 json schemas(const ApiService& service) {
-  json requests = json::object(), answers = {{"Error", error_schema()}};
+  json requests = json::object(), answers = json::object();
   const auto add = [](const NamedSchema& schema, json& all) {
     const std::string name(schema.name);
     if (schema.defined() && !all.contains(name)) all[name] = schema.make();
@@ -166,6 +160,7 @@ json schemas(const ApiService& service) {
   for (const Endpoint& endpoint : endpoints()) {
     add(endpoint.request_schema, requests);
     add(endpoint.answer_schema, answers);
+    add(endpoint.errors.schema, answers);
   }
   bind_formats(requests, service);
   name_contradictions(requests);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "server/base/error_response.h"
 #include "server/endpoints.h"
 #include "server/openapi_document.h"
 #include "server/page/page.h"
@@ -108,6 +109,11 @@ void Router::count_answer(const AccessRecord& record) const {
   const bool is_known = std::ranges::find(kMethods, record.method) != std::end(kMethods);
   service_.metrics.count_http_answer(route_of(record.path), is_known ? record.method : "other",
                                      record.status);
+}
+
+std::string Router::error_body_for(std::string_view path, const ApiError& error) const {
+  const Endpoint* const endpoint = find_endpoint(below_root(root_path_, path));
+  return endpoint != nullptr ? endpoint->errors.body(error) : error_body(error);
 }
 
 std::string_view Router::route_of(std::string_view path) const {

@@ -44,6 +44,9 @@ class Router {
   // of the server goes on. Thread-safe.
   void drain() { draining_ = true; }
 
+  // Returns the body that tells of an error in the API of a request's path; in OpenAI's shape where
+  // nothing is there. Thread-safe.
+  std::string error_body_for(std::string_view path, const ApiError& error) const;
   // Returns the endpoint's path for a request's, or "none".
   std::string_view route_of(std::string_view path) const;
   // Counts an answer, refusals too, in the metrics.

@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "server/base/error_response.h"
 #include "server/generation/api_service.h"
 #include "server/generation/request_trace.h"
 #include "server/http/http_listener.h"
@@ -50,6 +51,11 @@ struct Server::Impl {
     return error_response({503, "the model is being loaded", "", "loading"});
   }
 
+  std::string error_body_for(std::string_view path, const ApiError& error) const {
+    const Api* const current = serving.load();
+    return current != nullptr ? current->router.error_body_for(path, error) : error_body(error);
+  }
+
   void count(const AccessRecord& record) const {
     const Api* const current = serving.load();
     if (current == nullptr) return;
@@ -95,7 +101,10 @@ Result<std::unique_ptr<Server>> Server::listen(const ServerOptions& options) {
       .limits = options.limits,
       .memory = impl->memory,
       .observer = [impl = impl.get()](const AccessRecord& r) { impl->count(r); },
-      .log_format = options.log_format};
+      .log_format = options.log_format,
+      .write_error = [impl = impl.get()](
+                         std::string_view path,
+                         const ApiError& error) { return impl->error_body_for(path, error); }};
   HttpGate gate = [impl = impl.get()](HttpRequest& head) { return impl->refuse(head); };
   HttpHandler handler = [impl = impl.get()](HttpRequest request, const Wake& wake) {
     // Not of probes, which come all the time.

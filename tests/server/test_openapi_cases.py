@@ -33,7 +33,10 @@ def run_schemathesis(server, folder, *arguments):
 
 
 def is_beyond_schemas(case):
-    return case.get("error", {}).get("code") in ("context_length_exceeded", "unequal_lists")
+    """By the message, which errors of every API have."""
+    error = case.get("error", "")
+    message = error if isinstance(error, str) else error["message"]
+    return "maximum context length" in message or "one for each of text_1" in message
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,7 @@
 #include "tests/support/api_client.h"
 
+#include "server/base/error_response.h"
+
 #include <sstream>
 
 #include <gtest/gtest.h>
@@ -44,7 +46,15 @@ ApiClient::ApiClient(const FakeModelOptions& options, const RouterOptions& acces
 ApiClient::~ApiClient() = default;
 
 HttpResponse ApiClient::send(HttpRequest request) {
-  if (std::optional<HttpResponse> refusal = router_->refuse(request)) return *std::move(refusal);
+  const std::string path = request.path;
+  const auto written = [&](HttpResponse response) {
+    write_error(
+        response,
+        [&](std::string_view p, const ApiError& e) { return router_->error_body_for(p, e); }, path);
+    return response;
+  };
+  if (std::optional<HttpResponse> refusal = router_->refuse(request))
+    return written(*std::move(refusal));
   Bell bell;
   request.held = std::make_shared<MemoryAccount>(service_->memory);
   HttpReply reply = router_->handle(std::move(request), [&bell] { bell.ring(); });
@@ -58,7 +68,7 @@ HttpResponse ApiClient::send(HttpRequest request) {
   }
   HttpResponse response;
   if (auto* whole = std::get_if<HttpResponse>(&reply.content)) {
-    response = std::move(*whole);
+    response = written(std::move(*whole));
     if (response.shared_body) response.body = response.shared_body->view();
   } else {
     auto& stream = *std::get<std::unique_ptr<EventStream>>(reply.content);
@@ -82,8 +92,7 @@ json ApiClient::answer(const std::string& path, const std::string& body) {
 json ApiClient::refusal(const std::string& path, const std::string& body, int status) {
   const HttpResponse response = post(path, body);
   EXPECT_EQ(response.status, status) << response.body;
-  const json parsed = json::parse(response.body);
-  json error = parsed.value("error", json::object());
+  const json error = response.error ? json::parse(error_body(*response.error)).at("error") : json();
   for (const char* name : {"message", "type", "param", "code"})
     EXPECT_TRUE(error.contains(name)) << response.body;
   return error;

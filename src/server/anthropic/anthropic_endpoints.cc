@@ -1,6 +1,7 @@
 #include "server/anthropic/anthropic_endpoints.h"
 
 #include "core/json.h"
+#include "server/anthropic/anthropic_error.h"
 #include "server/anthropic/messages.h"
 #include "server/anthropic/messages_request.h"
 #include "server/base/answer_schema.h"
@@ -42,8 +43,8 @@ constexpr Endpoint kAnthropicEndpoints[] = {
 
 }  // namespace
 
-std::span<const Endpoint> anthropic_endpoints() {
-  return kAnthropicEndpoints;
+EndpointTable anthropic_endpoints() {
+  return {kAnthropicEndpoints, {anthropic_error_body, {"AnthropicError", anthropic_error_schema}}};
 }
 
 }  // namespace pagoda

@@ -1,8 +1,10 @@
 #include "server/anthropic/messages.h"
 
 #include "core/json.h"
+#include "server/anthropic/anthropic_error.h"
 #include "server/anthropic/message_output.h"
 #include "server/anthropic/messages_request.h"
+#include "server/base/error_response.h"
 #include "server/base/json_body.h"
 #include "server/chat/chat_job.h"
 #include "server/chat/single_answer.h"
@@ -112,8 +114,7 @@ class MessageStream : public EventStream {
 
   bool finished() const override { return finished_; }
   std::string last_words(const ApiError& error) override {
-    return event_text(
-        {{"type", "error"}, {"error", {{"type", error.type()}, {"message", error.message}}}});
+    return event_text(anthropic_error(error));
   }
 
  private:

@@ -167,6 +167,22 @@ TEST_F(MessagesTest, GrammarsHoldTheText) {
   }
 }
 
+TEST_F(MessagesTest, ErrorsHaveAnthropicsShape) {
+  const auto expect_error = [](const HttpResponse& response, int status, const char* type) {
+    EXPECT_EQ(response.status, status);
+    const json body = parse_json(response.body);
+    EXPECT_EQ(body.at("type"), "error");
+    EXPECT_EQ(body.at("error").at("type"), type) << response.body;
+    EXPECT_FALSE(body.at("error").at("message").get<std::string>().empty());
+  };
+  for (const char* path : {"/v1/messages", "/v1/messages/count_tokens"}) {
+    expect_error(client_.post(path, "{}"), 400, "invalid_request_error");
+    expect_error(client_.post(path, "no JSON"), 400, "invalid_request_error");
+    expect_error(client_.post(path, ask("a", {{"model", "other"}}).dump()), 404, "not_found_error");
+    expect_error(client_.get(path), 405, "invalid_request_error");
+  }
+}
+
 TEST_F(MessagesTest, ErrorsNameTheField) {
   const std::pair<json, const char*> cases[] = {
       {parse_json(R"({"messages": [{"role": "user", "content": "a"}]})"), "max_tokens"},

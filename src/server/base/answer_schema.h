@@ -22,6 +22,18 @@ inline nlohmann::json text_schema() {
   return {{"type", "string"}};
 }
 
+inline nlohmann::json text_or_null_schema() {
+  return {{"type", {"string", "null"}}};
+}
+
+// Makes the schema of error_body().
+inline nlohmann::json error_schema() {
+  return object_schema({{"error", object_schema({{"message", text_schema()},
+                                                 {"type", text_schema()},
+                                                 {"param", text_or_null_schema()},
+                                                 {"code", text_or_null_schema()}})}});
+}
+
 inline nlohmann::json count_schema() {
   return {{"type", "integer"}, {"minimum", 0}};
 }

@@ -1,15 +1,13 @@
-// Errors as OpenAI's API shapes them: {"error": {"message", "type", "param", "code"}}.
+// ApiError: what is wrong with a request, as a value. Each API has its own shape for one, in which it
+// is written last (server/base/error_response.h).
 #pragma once
 
-#include <exception>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
 
 #include "core/status.h"
-#include "server/base/http_message.h"
 
 namespace pagoda {
 
@@ -19,7 +17,7 @@ struct ApiError {
   std::string param;  // the field at fault; "": none, null in JSON
   std::string code;   // for programs to tell errors apart; "": null in JSON
 
-  std::string_view type() const;  // follows from the status
+  std::string_view type() const;  // OpenAI's; follows from the status
 };
 
 // A value, or the error that a client is told: Result's face, with an ApiError for a Status.
@@ -50,14 +48,9 @@ ApiError bad_request(std::string param, std::string message, std::string code = 
 // 500 by the status' code. `param`: the field at fault, where the status does not say it.
 ApiError api_error(const Status& status, std::string param = "");
 
-// Logs what has stopped `what`, the work on a request, and returns its answer: 503 where there was
-// no memory or no thread for it, 500 for anything else.
-HttpResponse failure_response(std::string_view what, const std::exception& error);
-
+// Returns the message, cut off where it quotes too much of what the client sent.
+std::string shown_message(const ApiError& error);
+// Returns the body that tells of it: {"error": {"message", "type", "param", "code"}}, OpenAI's shape.
 std::string error_body(const ApiError& error);
-HttpResponse error_response(const ApiError& error);
-// Makes a response's text one that counts, in a request's account. A response whose text has no room
-// becomes the error that says so.
-void count_text(HttpResponse& response, const std::shared_ptr<MemoryAccount>& held);
 
 }  // namespace pagoda

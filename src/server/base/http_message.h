@@ -16,12 +16,12 @@
 #include <vector>
 
 #include "core/clock.h"
+#include "server/base/api_error.h"
 #include "serving/request_memory.h"
 
 namespace pagoda {
 
 class RequestTrace;
-struct ApiError;
 
 using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
 
@@ -56,8 +56,9 @@ struct HttpResponse {
   int status = 200;
   std::string content_type = "application/json";
   HttpHeaders headers;
-  std::string body;             // counted by the connection, once it has it
-  SharedText shared_body = {};  // instead: one that counts already, once for all holders
+  std::string body;                    // counted by the connection, once it has it
+  SharedText shared_body = {};         // instead: one that counts already, once for all holders
+  std::optional<ApiError> error = {};  // instead: one that is not written yet
 
   std::string_view text() const { return shared_body ? shared_body->view() : body; }
 };

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "server/base/api_error.h"
+#include "server/base/http_message.h"
 #include "server/base/request_json.h"
 
 namespace pagoda {

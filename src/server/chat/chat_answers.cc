@@ -1,6 +1,7 @@
 #include "server/chat/chat_answers.h"
 
 #include "core/json.h"
+#include "server/base/error_response.h"
 #include "server/base/json_body.h"
 #include "server/generation/answer_json.h"
 

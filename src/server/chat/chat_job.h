@@ -9,6 +9,7 @@
 
 #include "answer/answer_parser.h"
 #include "core/clock.h"
+#include "server/base/error_response.h"
 #include "server/base/http_message.h"
 #include "server/chat/chat_request.h"
 #include "server/generation/answer_json.h"

@@ -3,8 +3,12 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
 #include <string_view>
 
+#include "server/base/answer_schema.h"
+#include "server/base/api_error.h"
 #include "server/base/http_message.h"
 #include "server/generation/server_facts.h"
 
@@ -17,6 +21,12 @@ struct NamedSchema {
   nlohmann::json (*make)() = nullptr;
 
   bool defined() const { return make != nullptr; }
+};
+
+// The shape in which an API tells errors.
+struct ErrorFormat {
+  std::string (*body)(const ApiError& error) = error_body;  // OpenAI's
+  NamedSchema schema = {"Error", error_schema};
 };
 
 struct Endpoint {
@@ -37,6 +47,7 @@ struct Endpoint {
   NamedSchema request_schema;
   NamedSchema answer_schema;
   std::string_view answer_type = "application/json";
+  ErrorFormat errors = {};  // its table's
 
   std::string_view methods() const {
     if (tell == nullptr) return "POST";
@@ -46,6 +57,12 @@ struct Endpoint {
   bool only_while_ready() const { return read != nullptr || tells_readiness; }
   // Returns the name of the path's parameter; "" where it has none.
   std::string_view parameter() const;
+};
+
+// The endpoints of an API.
+struct EndpointTable {
+  std::span<const Endpoint> endpoints;
+  ErrorFormat errors = {};
 };
 
 }  // namespace pagoda

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "server/base/api_error.h"
+#include "server/base/error_response.h"
 #include "server/base/http_message.h"
 #include "server/generation/api_service.h"
 #include "server/generation/generation_group.h"

@@ -6,6 +6,7 @@
 #include "core/machine.h"
 #include "core/start_thread.h"
 #include "server/base/api_error.h"
+#include "server/base/error_response.h"
 
 namespace pagoda {
 namespace {

@@ -162,7 +162,7 @@ TEST_F(TextWorkersTest, AFullLaneRefusesAndTheOthersGoOn) {
   const auto* response = std::get_if<HttpResponse>(&refused.content);
   ASSERT_NE(response, nullptr);
   EXPECT_EQ(response->status, 429);
-  EXPECT_THAT(response->body, HasSubstr("3 texts wait"));
+  EXPECT_THAT(response->error->message, HasSubstr("3 texts wait"));
   HttpReply other = workers_.run(
       {}, [] {}, [] { return text("goes on"); });
   EXPECT_NE(pending(other), nullptr);

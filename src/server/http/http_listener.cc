@@ -24,7 +24,7 @@
 #include "core/log.h"
 #include "core/machine.h"
 #include "core/start_thread.h"
-#include "server/base/api_error.h"
+#include "server/base/error_response.h"
 #include "server/http/http_head.h"
 #include "server/http/http_session.h"
 #include "server/http/listening_socket.h"
@@ -77,6 +77,7 @@ struct HttpListener::Impl {
   Impl(const ListenerOptions& options, HttpHandler handler, HttpGate gate)
       : limits(options.limits),
         gate(std::move(gate)),
+        write_error(options.write_error),
         handler(std::move(handler)),
         memory(options.memory),
         access_log(options.observer, options.log_format),
@@ -93,6 +94,7 @@ struct HttpListener::Impl {
 
   const HttpLimits limits;
   const HttpGate gate;
+  const ErrorWriter write_error;
   const HttpHandler handler;
   const std::shared_ptr<RequestMemory> memory;
   AccessLog access_log;
@@ -196,15 +198,16 @@ Result<std::shared_ptr<HttpListener::Impl::Connection>> HttpListener::Impl::conn
                             TlsTunnel::open(std::move(client), socket, tls, limits));
   }
   connection->session = std::make_shared<HttpSession>(
-      std::move(socket), HttpSession::Shared{limits, gate, handler, memory, access_log});
+      std::move(socket),
+      HttpSession::Shared{limits, gate, handler, memory, access_log, write_error});
   return connection;
 }
 
 // The refusal fits any send buffer, so this does not wait for the client. One that would speak TLS
 // is not told: it would take no answer before a handshake.
 void HttpListener::Impl::refuse(StreamSocket socket, std::string message) {
-  const HttpResponse response =
-      error_response({503, std::move(message), "", "too_many_connections"});
+  HttpResponse response = error_response({503, std::move(message), "", "too_many_connections"});
+  response.body = error_body(*response.error);
   const std::string id = request_id_for("");
   const std::string bytes =
       whole_head({.status = 503, .close = true, .request_id = id}, response) + response.body;

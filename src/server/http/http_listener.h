@@ -13,6 +13,7 @@
 #include <string>
 
 #include "core/status.h"
+#include "server/base/error_response.h"
 #include "server/base/http_message.h"
 #include "server/http/access_log.h"
 #include "server/http/http_limits.h"
@@ -31,6 +32,7 @@ struct ListenerOptions {
   std::shared_ptr<RequestMemory> memory = std::make_shared<RequestMemory>();
   AnswerObserver observer;  // of every answer, refusals too; empty: none
   LogFormat log_format = LogFormat::kText;
+  ErrorWriter write_error = [](std::string_view, const ApiError& e) { return error_body(e); };
 };
 
 class HttpListener {

@@ -22,6 +22,7 @@
 namespace pagoda {
 
 using ::testing::ContainsRegex;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::StartsWith;
@@ -132,7 +133,8 @@ class HttpListenerTest : public ::testing::Test {
   // Makes a send to a connection that the server has closed an error, not the end of the process.
   static void SetUpTestSuite() { std::signal(SIGPIPE, SIG_IGN); }
 
-  void start(HttpLimits limits = {}, std::int64_t memory_bytes = kMaxRequestMemoryBytes) {
+  void start(HttpLimits limits = {}, std::int64_t memory_bytes = kMaxRequestMemoryBytes,
+             ErrorWriter write_error = ListenerOptions().write_error) {
     HttpHandler handler = [this](const HttpRequest& request, Wake wake) -> HttpReply {
       std::lock_guard lock(work_.mutex);
       work_.wakes.push_back(std::move(wake));
@@ -149,7 +151,9 @@ class HttpListenerTest : public ::testing::Test {
       return HttpResponse{.status = 403, .content_type = "text/plain", .body = "no"};
     };
     listener_ = HttpListener::start(
-                    {.limits = limits, .memory = std::make_shared<RequestMemory>(memory_bytes)},
+                    {.limits = limits,
+                     .memory = std::make_shared<RequestMemory>(memory_bytes),
+                     .write_error = std::move(write_error)},
                     std::move(handler), std::move(gate))
                     .value();
   }

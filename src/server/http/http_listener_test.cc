@@ -81,6 +81,18 @@ TEST_F(HttpListenerTest, RefusesWhatIsTooLarge) {
               StartsWith("HTTP/1.1 413 "));
 }
 
+TEST_F(HttpListenerTest, AnErrorIsWrittenForItsPath) {
+  start({.max_body_bytes = 100, .linger_s = 0.1}, kMaxRequestMemoryBytes,
+        [](std::string_view path, const ApiError& error) {
+          return fmt::format("{} at {}.", error.code, path);
+        });
+  EXPECT_THAT(exchange("POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 101\r\n\r\n"),
+              EndsWith("body_too_large at /a."));
+  EXPECT_THAT(exchange("GET /throw HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"),
+              EndsWith("service_unavailable at /throw."));
+  EXPECT_THAT(exchange("nonsense\r\n\r\n"), EndsWith(" at ."));
+}
+
 TEST_F(HttpListenerTest, ARefusalReachesAClientThatStillSends) {
   start({.max_body_bytes = 100});
   Connection connection(listener_->port());

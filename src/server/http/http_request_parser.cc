@@ -7,7 +7,7 @@
 #include <boost/beast/http/error.hpp>
 #include <optional>
 
-#include "server/base/api_error.h"
+#include "server/base/error_response.h"
 
 namespace pagoda {
 namespace {

@@ -147,7 +147,7 @@ TEST(HttpRequestParser, ManyFieldsAreRefusedByTheirNumber) {
   Feed more({.max_header_fields = 3});
   EXPECT_EQ(more.give("GET / HTTP/1.1\r\nHost: x\r\nB: 2\r\nC: 3\r\nD: 4\r\n\r\n", 1000),
             Progress::kRefused);
-  EXPECT_THAT(more.parser.refusal().body, HasSubstr("the header has more than 3 fields"));
+  EXPECT_THAT(more.parser.refusal().error->message, HasSubstr("the header has more than 3 fields"));
 }
 
 TEST(HttpRequestParser, WhatTwoReadersMayReadDifferentlyIsRefused) {
@@ -204,7 +204,7 @@ TEST(HttpRequestParser, WhomARequestAsksIsCertain) {
     Feed feed;
     EXPECT_EQ(feed.give(bytes + std::string("\r\n\r\n"), 1000), Progress::kRefused) << bytes;
     EXPECT_EQ(feed.parser.refusal().status, 400);
-    EXPECT_THAT(feed.parser.refusal().body, HasSubstr(why)) << bytes;
+    EXPECT_THAT(feed.parser.refusal().error->message, HasSubstr(why)) << bytes;
   }
   for (const auto& [bytes, host] : {
            std::pair("GET / HTTP/1.0", ""),

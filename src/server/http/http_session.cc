@@ -13,6 +13,7 @@
 #include "core/log.h"
 #include "core/memory_reserve.h"
 #include "server/base/api_error.h"
+#include "server/base/error_response.h"
 #include "server/http/http_head.h"
 
 namespace pagoda {
@@ -255,7 +256,8 @@ void HttpSession::log(const Incoming& incoming) const {
 
 asio::awaitable<bool> HttpSession::send_response(Incoming& incoming, HttpResponse response,
                                                  const HttpHeaders& headers, bool close) {
-  count_text(response, incoming.held);
+  write_error(response, shared_.write_error, incoming.path);
+  count_text(response, incoming.held, shared_.write_error, incoming.path);
   incoming.status = response.status;
   std::string bytes = whole_head({.version = incoming.parser.version(),
                                   .status = response.status,

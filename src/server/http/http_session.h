@@ -31,6 +31,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
     const HttpHandler& handler;
     std::shared_ptr<RequestMemory> memory;
     AccessLog& access_log;
+    const ErrorWriter& write_error;
   };
   // REQUIRES: `socket` is bound to a strand of its own.
   HttpSession(StreamSocket socket, const Shared& shared);

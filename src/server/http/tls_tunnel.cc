@@ -15,7 +15,7 @@
 #include <string>
 
 #include "core/log.h"
-#include "server/base/api_error.h"
+#include "server/base/error_response.h"
 #include "server/http/http_head.h"
 
 namespace pagoda {
@@ -82,8 +82,9 @@ asio::awaitable<bool> TlsTunnel::shake_hands() {
 
 // The answer fits any send buffer, so this does not wait for the client.
 void TlsTunnel::tell_of_https() {
-  const HttpResponse response = error_response(
+  HttpResponse response = error_response(
       {400, "this port expects TLS: ask it by https instead of http", "", "https_expected"});
+  response.body = error_body(*response.error);
   const std::string id = request_id_for("");
   const std::string bytes =
       whole_head({.status = 400, .close = true, .request_id = id}, response) + response.body;

@@ -4,6 +4,7 @@
 
 #include "core/json.h"
 #include "core/version.h"
+#include "server/base/error_response.h"
 #include "server/base/json_body.h"
 #include "server/fields/generation_fields.h"
 

@@ -185,8 +185,8 @@ constexpr Endpoint kInformationEndpoints[] = {
 
 }  // namespace
 
-std::span<const Endpoint> information_endpoints() {
-  return kInformationEndpoints;
+EndpointTable information_endpoints() {
+  return {kInformationEndpoints};
 }
 
 }  // namespace pagoda

@@ -1,12 +1,10 @@
 // The endpoints of what tells of the server, its models and tokens, with their schemas for /openapi.json.
 #pragma once
 
-#include <span>
-
 #include "server/generation/endpoint.h"
 
 namespace pagoda {
 
-std::span<const Endpoint> information_endpoints();
+EndpointTable information_endpoints();
 
 }  // namespace pagoda

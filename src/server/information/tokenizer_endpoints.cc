@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include "core/json.h"
+#include "server/base/error_response.h"
 #include "server/base/json_body.h"
 #include "server/chat/chat_request.h"
 #include "server/information/tokenize_request.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/json.h"
+#include "server/base/error_response.h"
 #include "server/base/json_body.h"
 #include "server/generation/answer_json.h"
 #include "server/generation/generation_job.h"

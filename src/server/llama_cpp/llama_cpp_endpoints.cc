@@ -27,8 +27,8 @@ constexpr Endpoint kLlamaCppEndpoints[] = {
 
 }  // namespace
 
-std::span<const Endpoint> llama_cpp_endpoints() {
-  return kLlamaCppEndpoints;
+EndpointTable llama_cpp_endpoints() {
+  return {kLlamaCppEndpoints};
 }
 
 }  // namespace pagoda

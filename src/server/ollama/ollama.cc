@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "core/json.h"
+#include "server/base/error_response.h"
 #include "server/base/json_body.h"
 #include "server/fields/known_fields.h"
 #include "server/ollama/ollama_answers.h"

@@ -2,6 +2,7 @@
 
 #include <fmt/chrono.h>
 
+#include "server/base/error_response.h"
 #include "server/base/json_body.h"
 
 namespace pagoda {
@@ -111,8 +112,12 @@ std::string OllamaStream::poll() {
   return error ? text + last_words(*error) : text;
 }
 
+std::string ollama_error_body(const ApiError& error) {
+  return json_text(nlohmann::json({{"error", shown_message(error)}}));
+}
+
 std::string OllamaStream::last_words(const ApiError& error) {
-  return json_text(nlohmann::json({{"error", error.message}})) + "\n";
+  return ollama_error_body(error) + "\n";
 }
 
 }  // namespace pagoda

@@ -12,6 +12,9 @@
 
 namespace pagoda {
 
+// Returns {"error": message}, the body of an error as Ollama has it.
+std::string ollama_error_body(const ApiError& error);
+
 struct OllamaJob : ChatJob {
   bool is_chat = true;      // otherwise /api/generate, whose text is `response`
   bool only_loads = false;  // no prompt: clients have a model loaded so, which it is

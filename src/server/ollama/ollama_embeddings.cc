@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "core/json.h"
+#include "server/base/error_response.h"
 #include "server/base/json_body.h"
 #include "server/fields/generation_fields.h"
 #include "server/ollama/ollama.h"

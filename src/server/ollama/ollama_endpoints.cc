@@ -5,6 +5,7 @@
 #include "server/base/version_answer.h"
 #include "server/chat/chat_request.h"
 #include "server/ollama/ollama.h"
+#include "server/ollama/ollama_answers.h"
 #include "server/ollama/ollama_embeddings.h"
 
 namespace pagoda {
@@ -15,6 +16,10 @@ using nlohmann::json;
 json ollama_answer_schema() {
   return object_schema(
       {{"model", text_schema()}, {"created_at", text_schema()}, {"done", {{"type", "boolean"}}}});
+}
+
+json ollama_error_schema() {
+  return object_schema({{"error", text_schema()}});
 }
 
 json numbers_schema() {
@@ -88,8 +93,8 @@ constexpr Endpoint kOllamaEndpoints[] = {
 
 }  // namespace
 
-std::span<const Endpoint> ollama_endpoints() {
-  return kOllamaEndpoints;
+EndpointTable ollama_endpoints() {
+  return {kOllamaEndpoints, {ollama_error_body, {"OllamaError", ollama_error_schema}}};
 }
 
 }  // namespace pagoda

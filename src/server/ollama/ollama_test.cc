@@ -113,6 +113,17 @@ TEST_F(OllamaTest, ARequestWithoutAPromptIsCheckedAndLoadsTheModel) {
               ::testing::HasSubstr("stop_token_ids"));
 }
 
+TEST_F(OllamaTest, ErrorsHaveOllamasShape) {
+  for (const char* path : {"/api/chat", "/api/generate", "/api/embed", "/api/show"}) {
+    for (const HttpResponse& response : {client_.post(path, "no JSON"), client_.get(path)}) {
+      EXPECT_GE(response.status, 400);
+      const json body = parse_json(response.body);
+      EXPECT_EQ(body.size(), 1u);
+      EXPECT_TRUE(body.at("error").is_string()) << response.body;
+    }
+  }
+}
+
 TEST_F(OllamaTest, ErrorsNameTheField) {
   EXPECT_EQ(client_.refusal("/api/chat", R"({"messages": []})").at("param"), "messages");
   const std::vector<json> all = lines("/api/chat", ask("fail it broke"));

@@ -62,8 +62,8 @@ constexpr Endpoint kOpenaiEndpoints[] = {
 
 }  // namespace
 
-std::span<const Endpoint> openai_endpoints() {
-  return kOpenaiEndpoints;
+EndpointTable openai_endpoints() {
+  return {kOpenaiEndpoints};
 }
 
 }  // namespace pagoda

@@ -16,8 +16,8 @@ constexpr Endpoint kPageEndpoints[] = {
 
 }  // namespace
 
-std::span<const Endpoint> page_endpoints() {
-  return kPageEndpoints;
+EndpointTable page_endpoints() {
+  return {kPageEndpoints};
 }
 
 }  // namespace pagoda

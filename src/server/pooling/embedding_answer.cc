@@ -9,6 +9,7 @@
 
 #include "core/json.h"
 #include "server/base/base64.h"
+#include "server/base/error_response.h"
 
 namespace pagoda {
 namespace {

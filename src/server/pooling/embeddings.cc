@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/json.h"
+#include "server/base/error_response.h"
 #include "server/base/json_body.h"
 #include "server/pooling/embedding_answer.h"
 #include "server/pooling/embedding_request.h"

@@ -103,8 +103,8 @@ constexpr Endpoint kPoolingEndpoints[] = {
 
 }  // namespace
 
-std::span<const Endpoint> pooling_endpoints() {
-  return kPoolingEndpoints;
+EndpointTable pooling_endpoints() {
+  return {kPoolingEndpoints};
 }
 
 }  // namespace pagoda

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "core/json.h"
+#include "server/base/error_response.h"
 #include "server/base/json_body.h"
 #include "server/generation/answer_json.h"
 #include "server/pooling/embedding_answer.h"

@@ -1,6 +1,7 @@
 #include "server/responses/responses.h"
 
 #include "core/json.h"
+#include "server/base/error_response.h"
 #include "server/base/json_body.h"
 #include "server/chat/chat_job.h"
 #include "server/chat/single_answer.h"

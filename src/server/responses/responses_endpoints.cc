@@ -38,8 +38,8 @@ constexpr Endpoint kResponsesEndpoints[] = {
 
 }  // namespace
 
-std::span<const Endpoint> responses_endpoints() {
-  return kResponsesEndpoints;
+EndpointTable responses_endpoints() {
+  return {kResponsesEndpoints};
 }
 
 }  // namespace pagoda

@@ -1,0 +1,16 @@
+// Errors as Anthropic's API has them.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "server/base/api_error.h"
+
+namespace pagoda {
+
+// Returns {"type": "error", "error": {"type", "message"}}: the body of an error, or a stream's event.
+nlohmann::json anthropic_error(const ApiError& error);
+std::string anthropic_error_body(const ApiError& error);
+nlohmann::json anthropic_error_schema();
+
+}  // namespace pagoda
