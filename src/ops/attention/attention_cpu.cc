@@ -44,29 +44,6 @@ AttentionCall make_call(AttentionPath path, const Tensor& q, const KvView& view,
           .prefetch = prefetch_level()};
 }
 
-// At least what an AttentionWorker takes, for the widest vectors and rows of any target.
-std::int64_t worker_floats(const AttentionCall& call, const AttentionPlan::Counts& counts) {
-  constexpr std::int64_t kMostArrays = 20, kMostLanes = 16, kMostRows = 12;
-  const std::int64_t dim = call.padded_dim();
-  const bool is_decoded = call.path == AttentionPath::kDecoded;
-  const bool has_codes = call.path == AttentionPath::kCodes;
-  // A key in a tile takes so many, and a query.
-  const std::int64_t words = is_decoded
-                                 ? dim + kMostLanes
-                                 : (call.keys.entry_bytes / 4 + kMostLanes) * (has_codes ? 4 : 1);
-  const std::int64_t query = std::max(dim, words) + 2 * kMostLanes;
-  const std::int64_t decoded = is_decoded ? (kTilePositions + kMostRows) * dim : 0;
-  const std::int64_t coded = has_codes ? (2 + kMostRows) * query + 5 * counts.states +
-                                             5 * kMostLanes + call.kv_heads * 4 * kRangePositions
-                                       : 0;
-  const std::int64_t beyond =
-      call.has_tiles ? 16 * (query + kRangePositions + dim) + kRangePositions / 2 * dim : 0;
-  const std::int64_t floats = words * kTilePositions + counts.states * (query + kRangePositions) +
-                              2 * counts.found_floats + 2 * counts.rows + dim * kTilePositions +
-                              decoded + coded + beyond + 36 * kRangePositions + 16 * kMostArrays;
-  return (floats + kMostLanes - 1) / kMostLanes * kMostLanes;  // so that each thread's are aligned
-}
-
 AttentionWorkers workers_of(const AttentionCall& call) {
   if (call.path == AttentionPath::kCodes) return code_workers();
   const bool is_bf16 =
@@ -105,12 +82,14 @@ Tensor attention_on(AttentionPath path, bool has_avx_vnni, Exec& exec, const Ten
   plan.fill(items, splits);
   const Tensor partials = exec.allocate(DType::kFloat32, {counts.partial_floats});
   call.partials = partials.data<float>();
-  const std::int64_t floats = worker_floats(call, counts);
+  const AttentionWorkers workers = workers_of(call);
+  const std::int64_t floats = workers.scratch_floats(call, counts);
   const Tensor scratch = exec.allocate(DType::kFloat32, {num_threads, floats});
-  const auto scratch_of = [&](int thread) { return scratch.data<float>() + thread * floats; };
+  const auto scratch_of = [&](int thread) {
+    return AttentionScratch(scratch.data<float>() + thread * floats, floats);
+  };
 
   AttentionQueue queue(items, num_threads);
-  const AttentionWorkers workers = workers_of(call);
   pool.parallel_for(std::min<std::int64_t>(num_threads, counts.items), 1,
                     [&](std::int64_t, std::int64_t, int thread) {
                       workers.attend(call, counts, queue, thread, scratch_of(thread));

@@ -11,6 +11,7 @@
 #endif
 
 #include <algorithm>
+#include <array>
 #include <numbers>
 #include <type_traits>
 #include <utility>
@@ -32,7 +33,7 @@ PAGODA_ATTENTION_BEFORE_NAMESPACE();
 namespace pagoda::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Scratch is the calling thread's own: worker_floats() of it, aligned to vectors.
+// A worker's memory is the calling thread's own, aligned to vectors.
 template <typename Dots>
 class AttentionWorker {
   using Unit = typename Dots::Unit;
@@ -43,28 +44,16 @@ class AttentionWorker {
   static constexpr int kRowsBeyond = Dots::kMultipliesTiles ? 15 : 0;
 
  public:
-  AttentionWorker(const AttentionCall& call, const AttentionPlan::Counts& counts, float* scratch)
-      : call_(call),
-        padded_dim_(call.padded_dim()),
-        places_(call),
-        coding_(call, counts, take(scratch, Coding::floats(call, counts))),
-        num_words_((Coding::key_bytes(call) + 3) / 4 * Dots::kTileWords),
-        padded_words_(Coding::padded_words(call)),
-        packing_(Coding::num_dims(call), padded_words_ * Dots::kUnitsPerWord,
-                 Coding::query_factor(call)),
-        values_(call, take(scratch, Dots::Values::floats(call))),
-        tile_(reinterpret_cast<std::uint32_t*>(take(scratch, padded_words_ * kTilePositions))),
-        ahead_(call),
-        few_rows_(call, reinterpret_cast<std::byte*>(tile_)) {
-    const std::int64_t states = counts.states + kRowsBeyond;
-    queries_ = reinterpret_cast<Unit*>(take(scratch, states * packing_.num_units()));
-    scores_ = take(scratch, states * kRangePositions);
-    found_ = take(scratch, counts.found_floats);
-    merged_ = take(scratch, counts.found_floats);
-    visible_ = reinterpret_cast<Visible*>(take(scratch, 2 * counts.rows));
-    for (VisibleRange* range : {&current_, &next_}) {
-      places_.take_memory(*range, take(scratch, RangePlaces<Dots>::kFloats));
-    }
+  AttentionWorker(const AttentionCall& call, const AttentionPlan::Counts& counts,
+                  AttentionScratch scratch)
+      : AttentionWorker(call, counts, Memory(call, counts, scratch)) {}
+
+  // Returns the floats of scratch that a worker takes.
+  static std::int64_t scratch_floats(const AttentionCall& call,
+                                     const AttentionPlan::Counts& counts) {
+    AttentionScratch scratch;
+    Memory(call, counts, scratch);
+    return scratch.num_taken();
   }
 
   void run(AttentionQueue& queue, int thread) {
@@ -94,9 +83,51 @@ class AttentionWorker {
   }
 
  private:
-  // Takes memory for `count` floats, whole vectors.
-  static float* take(float*& scratch, std::int64_t count) {
-    return std::exchange(scratch, scratch + (count + 15) / 16 * 16);
+  // The arrays that a worker takes, in order.
+  struct Memory {
+    Memory(const AttentionCall& call, const AttentionPlan::Counts& counts,
+           AttentionScratch& scratch)
+        : coding(scratch.take(Coding::floats(call, counts))),
+          values(scratch.take(Dots::Values::floats(call))),
+          tile(scratch.take(Coding::padded_words(call) * kTilePositions)) {
+      const std::int64_t states = counts.states + kRowsBeyond;
+      queries = scratch.take(states * packing_of(call).num_units());
+      scores = scratch.take(states * kRangePositions);
+      found = scratch.take(counts.found_floats);
+      merged = scratch.take(counts.found_floats);
+      visible = scratch.take(2 * counts.rows);
+      for (float*& range : ranges) range = scratch.take(RangePlaces<Dots>::kFloats);
+    }
+
+    float *coding, *values, *tile, *queries, *scores, *found, *merged, *visible;
+    std::array<float*, 2> ranges;
+  };
+
+  AttentionWorker(const AttentionCall& call, const AttentionPlan::Counts& counts,
+                  const Memory& memory)
+      : call_(call),
+        padded_dim_(call.padded_dim()),
+        places_(call),
+        coding_(call, counts, memory.coding),
+        num_words_((Coding::key_bytes(call) + 3) / 4 * Dots::kTileWords),
+        padded_words_(Coding::padded_words(call)),
+        packing_(packing_of(call)),
+        values_(call, memory.values),
+        tile_(reinterpret_cast<std::uint32_t*>(memory.tile)),
+        queries_(reinterpret_cast<Unit*>(memory.queries)),
+        scores_(memory.scores),
+        found_(memory.found),
+        merged_(memory.merged),
+        visible_(reinterpret_cast<Visible*>(memory.visible)),
+        ahead_(call),
+        few_rows_(call, reinterpret_cast<std::byte*>(tile_)) {
+    places_.take_memory(current_, memory.ranges[0]);
+    places_.take_memory(next_, memory.ranges[1]);
+  }
+
+  static QueryPacking<Dots> packing_of(const AttentionCall& call) {
+    return {Coding::num_dims(call), Coding::padded_words(call) * Dots::kUnitsPerWord,
+            Coding::query_factor(call)};
   }
 
   bool has_few_rows(const AttentionItem& item) const { return FewRows<Dots>::takes(call_, item); }

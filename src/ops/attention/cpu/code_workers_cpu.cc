@@ -10,36 +10,43 @@
 PAGODA_ATTENTION_BEFORE_NAMESPACE();
 namespace pagoda::cpu::HWY_NAMESPACE {
 
-// Calls `use` with an AttentionWorker for keys and values that are codes.
+// Calls `use` with the type of the AttentionWorker for keys and values that are codes.
 template <bool kHasVnni, typename Use>
-void with_vnni_or_none(const AttentionCall& call, const AttentionPlan::Counts& counts,
-                       float* scratch, Use&& use) {
+auto with_vnni_or_none(const AttentionCall& call, Use&& use) {
   constexpr KvFormat kInt8 = KvFormat::kInt8, kInt4 = KvFormat::kInt4;
   if (call.keys.format == kInt4)
-    return use(AttentionWorker<CodeDots<kInt4, kInt4, kHasVnni>>(call, counts, scratch));
+    return use(std::type_identity<AttentionWorker<CodeDots<kInt4, kInt4, kHasVnni>>>());
   if (call.values.format == kInt4)
-    return use(AttentionWorker<CodeDots<kInt8, kInt4, kHasVnni>>(call, counts, scratch));
-  use(AttentionWorker<CodeDots<kInt8, kInt8, kHasVnni>>(call, counts, scratch));
+    return use(std::type_identity<AttentionWorker<CodeDots<kInt8, kInt4, kHasVnni>>>());
+  return use(std::type_identity<AttentionWorker<CodeDots<kInt8, kInt8, kHasVnni>>>());
 }
 
-// Calls `use` with one for the instructions that the target, or with AVX2 the call, has besides.
+// Calls `use` with the one for the instructions that the target, or with AVX2 the call, has besides.
 template <typename Use>
-void with_code_worker(const AttentionCall& call, const AttentionPlan::Counts& counts,
-                      float* scratch, Use&& use) {
+auto with_code_worker(const AttentionCall& call, Use&& use) {
 #if HWY_TARGET == HWY_AVX2
-  if (call.has_avx_vnni) return with_vnni_or_none<true>(call, counts, scratch, use);
+  if (call.has_avx_vnni) return with_vnni_or_none<true>(call, use);
 #endif
-  with_vnni_or_none<PAGODA_HAS_PAIR_DOTS != 0>(call, counts, scratch, use);
+  return with_vnni_or_none<PAGODA_HAS_PAIR_DOTS != 0>(call, use);
+}
+
+std::int64_t scratch_floats_code(const AttentionCall& call, const AttentionPlan::Counts& counts) {
+  return with_code_worker(
+      call, [&](auto type) { return decltype(type)::type::scratch_floats(call, counts); });
 }
 
 void attend_code(const AttentionCall& call, const AttentionPlan::Counts& counts,
-                 AttentionQueue& queue, int thread, float* scratch) {
-  with_code_worker(call, counts, scratch, [&](auto&& worker) { worker.run(queue, thread); });
+                 AttentionQueue& queue, int thread, AttentionScratch scratch) {
+  with_code_worker(call, [&](auto type) {
+    typename decltype(type)::type worker(call, counts, scratch);
+    worker.run(queue, thread);
+  });
 }
 
 void merge_code(const AttentionCall& call, const AttentionPlan::Counts& counts,
-                std::span<const AttentionItem> splits, float* scratch) {
-  with_code_worker(call, counts, scratch, [&](auto&& worker) {
+                std::span<const AttentionItem> splits, AttentionScratch scratch) {
+  with_code_worker(call, [&](auto type) {
+    typename decltype(type)::type worker(call, counts, scratch);
     for (const AttentionItem& split : splits) worker.merge(split);
   });
 }
@@ -50,11 +57,13 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace pagoda::cpu {
 
+HWY_EXPORT(scratch_floats_code);
 HWY_EXPORT(attend_code);
 HWY_EXPORT(merge_code);
 
 AttentionWorkers code_workers() {
-  return {HWY_DYNAMIC_DISPATCH(attend_code), HWY_DYNAMIC_DISPATCH(merge_code)};
+  return {HWY_DYNAMIC_DISPATCH(scratch_floats_code), HWY_DYNAMIC_DISPATCH(attend_code),
+          HWY_DYNAMIC_DISPATCH(merge_code)};
 }
 
 }  // namespace pagoda::cpu

@@ -10,25 +10,33 @@
 PAGODA_ATTENTION_BEFORE_NAMESPACE();
 namespace pagoda::cpu::HWY_NAMESPACE {
 
-// Calls `use` with an AttentionWorker for what the call's keys and values are, or are decoded to.
+// Calls `use` with the type of the AttentionWorker for what the call's keys and values are, or are decoded to.
 template <typename Use>
-void with_float_worker(const AttentionCall& call, const AttentionPlan::Counts& counts,
-                       float* scratch, Use&& use) {
+auto with_float_worker(const AttentionCall& call, Use&& use) {
   if (call.path == AttentionPath::kDecoded)
-    return use(AttentionWorker<DecodedDots>(call, counts, scratch));
+    return use(std::type_identity<AttentionWorker<DecodedDots>>());
   if (call.keys.format == KvFormat::kFloat16)
-    return use(AttentionWorker<FloatDots<f16>>(call, counts, scratch));
-  use(AttentionWorker<FloatDots<float>>(call, counts, scratch));
+    return use(std::type_identity<AttentionWorker<FloatDots<f16>>>());
+  return use(std::type_identity<AttentionWorker<FloatDots<float>>>());
+}
+
+std::int64_t scratch_floats_float(const AttentionCall& call, const AttentionPlan::Counts& counts) {
+  return with_float_worker(
+      call, [&](auto type) { return decltype(type)::type::scratch_floats(call, counts); });
 }
 
 void attend_float(const AttentionCall& call, const AttentionPlan::Counts& counts,
-                  AttentionQueue& queue, int thread, float* scratch) {
-  with_float_worker(call, counts, scratch, [&](auto&& worker) { worker.run(queue, thread); });
+                  AttentionQueue& queue, int thread, AttentionScratch scratch) {
+  with_float_worker(call, [&](auto type) {
+    typename decltype(type)::type worker(call, counts, scratch);
+    worker.run(queue, thread);
+  });
 }
 
 void merge_float(const AttentionCall& call, const AttentionPlan::Counts& counts,
-                 std::span<const AttentionItem> splits, float* scratch) {
-  with_float_worker(call, counts, scratch, [&](auto&& worker) {
+                 std::span<const AttentionItem> splits, AttentionScratch scratch) {
+  with_float_worker(call, [&](auto type) {
+    typename decltype(type)::type worker(call, counts, scratch);
     for (const AttentionItem& split : splits) worker.merge(split);
   });
 }
@@ -39,11 +47,13 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace pagoda::cpu {
 
+HWY_EXPORT(scratch_floats_float);
 HWY_EXPORT(attend_float);
 HWY_EXPORT(merge_float);
 
 AttentionWorkers float_workers() {
-  return {HWY_DYNAMIC_DISPATCH(attend_float), HWY_DYNAMIC_DISPATCH(merge_float)};
+  return {HWY_DYNAMIC_DISPATCH(scratch_floats_float), HWY_DYNAMIC_DISPATCH(attend_float),
+          HWY_DYNAMIC_DISPATCH(merge_float)};
 }
 
 }  // namespace pagoda::cpu
