@@ -77,7 +77,7 @@ TEST_P(NativeExecTest, APacketIsOneBlockOfMemory) {
 TEST_P(NativeExecTest, EvaluatesNothingLater) {
   const Tensor tensor = exec_->upload<float>(std::vector<float>{1}, {1});
   EXPECT_TRUE(exec_->evaluate({&tensor, 1}).ok());
-  EXPECT_EQ(exec_->num_evaluations(), 0u);
+  EXPECT_EQ(exec_->counters().num_evaluations, 0u);
 }
 
 TEST_P(NativeExecTest, TensorsOutliveTheirExec) {

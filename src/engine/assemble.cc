@@ -93,7 +93,7 @@ Status add_prefix_cache(const Checkpoint& checkpoint, const ModelConfig& config,
   std::string model = config.architecture;
   if (tier.files) {
     PAGODA_ASSIGN_OR_RETURN(const Sha256Digest scope,
-                            cache_scope(checkpoint, options, layout,
+                            cache_scope(checkpoint, layout,
                                         {*parts.exec, *parts.runner, *parts.pool, *tier.memory},
                                         scheduler, config.vocab_size));
     parts.tier = make_tier(options, layout, scope, *std::move(tier.memory), std::move(tier.files));
@@ -177,6 +177,7 @@ Result<EngineParts> assemble(const Checkpoint& checkpoint, const ModelConfig& co
                   .vocab_size = config.vocab_size,
                   .has_head = config.has_head,
                   .backend = backend,
+                  .arithmetic = parts.exec->arithmetic(),
                   .kv_cache = info_of(options, sizing)};
   parts.seed = options.seed;
   return parts;

@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "backend/cpu/cpu_isa.h"
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/machine.h"
@@ -88,13 +87,6 @@ std::string text_of(const KvLayout& layout) {
   return text;
 }
 
-// Returns where keys and values are computed, and with which options that change their bits.
-Result<std::string> text_of(const Exec& exec, const EngineOptions& options) {
-  PAGODA_ASSIGN_OR_RETURN(const CpuIsa isa, choose_cpu_isa());
-  return fmt::format("{}; {}; {}; int8_activations {}", backend_name(exec.backend()),
-                     cpu_isa_name(isa), exec.describe(), options.int8_activations);
-}
-
 // Computes a prompt that is always the same, and returns the digest of the blocks that it fills.
 Result<Sha256Digest> hash_fixed_prompt(const CacheScopeParts& parts,
                                        const SchedulerOptions& options, int vocab_size) {
@@ -149,18 +141,17 @@ Result<std::unique_ptr<BlockFiles>> open_tier_files(const EngineOptions& options
   return open_block_files(options.prefix_cache_dir);
 }
 
-Result<Sha256Digest> cache_scope(const Checkpoint& checkpoint, const EngineOptions& options,
-                                 const KvLayout& layout, const CacheScopeParts& parts,
+Result<Sha256Digest> cache_scope(const Checkpoint& checkpoint, const KvLayout& layout,
+                                 const CacheScopeParts& parts,
                                  const SchedulerOptions& scheduler_options, int vocab_size) {
   const Clock::TimePoint start = Clock::system().now();
   PAGODA_ASSIGN_OR_RETURN(const Sha256Digest files, hash_files(checkpoint.paths()));
-  PAGODA_ASSIGN_OR_RETURN(const std::string computed, text_of(parts.exec, options));
   PAGODA_ASSIGN_OR_RETURN(const Sha256Digest fixed_prompt,
                           hash_fixed_prompt(parts, scheduler_options, vocab_size));
   Sha256 hash;
   hash.update(std::as_bytes(std::span(files)));
   hash.update(text_of(layout));
-  hash.update(computed);
+  hash.update(parts.exec.arithmetic());
   hash.update(std::as_bytes(std::span(fixed_prompt)));
   const Sha256Digest scope = hash.finish();
   log_info("[kv cache] prefix-cache-dir: scope {:.16}, found in {:.2f} s", to_hex(scope),

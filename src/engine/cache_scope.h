@@ -36,8 +36,8 @@ struct CacheScopeParts {
 
 // Reads all of the checkpoint's files, on as many threads as there are cores, and computes the fixed
 // prompt. Errors: a file that cannot be read, and the step's.
-Result<Sha256Digest> cache_scope(const Checkpoint& checkpoint, const EngineOptions& options,
-                                 const KvLayout& layout, const CacheScopeParts& parts,
+Result<Sha256Digest> cache_scope(const Checkpoint& checkpoint, const KvLayout& layout,
+                                 const CacheScopeParts& parts,
                                  const SchedulerOptions& scheduler_options, int vocab_size);
 
 // Starts the tier over the files.

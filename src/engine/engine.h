@@ -94,6 +94,7 @@ struct EngineLimits {
   int vocab_size = 0;
   bool has_head = true;  // else requests have to pool
   Backend backend = Backend::kCpu;
+  std::string arithmetic;  // Exec's
   KvCacheInfo kv_cache;
 };
 

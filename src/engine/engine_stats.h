@@ -5,14 +5,13 @@
 #include <cstdint>
 
 #include "kv/block_tier.h"
+#include "tensor/exec.h"
 
 namespace pagoda {
 
 // The counters and facts of the runner of the steps; counters only grow.
 struct RunnerStats {
-  std::uint64_t num_evaluations = 0;         // of a lazy backend
-  std::uint64_t num_late_kernels = 0;        // built in the middle of a step
-  std::uint64_t num_decoded_attentions = 0;  // calls that decoded the cache to floats first
+  ExecCounters exec;
   // Steps whose sequences lie in consecutive blocks, all of them, and the others.
   std::uint64_t num_contiguous_steps = 0;
   std::uint64_t num_paged_steps = 0;

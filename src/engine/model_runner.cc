@@ -47,9 +47,7 @@ bool ModelRunner::prefault(int first_block, bool beside_prompts) {
 
 RunnerStats ModelRunner::stats() const {
   const StepInputCounters& input = input_.counters();
-  return {.num_evaluations = exec_.num_evaluations(),
-          .num_late_kernels = exec_.num_late_kernels(),
-          .num_decoded_attentions = exec_.num_decoded_attentions(),
+  return {.exec = exec_.counters(),
           .num_contiguous_steps = input.num_contiguous_steps,
           .num_paged_steps = input.num_paged_steps,
           .num_step_words = input.num_words,

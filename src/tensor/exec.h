@@ -50,6 +50,14 @@ struct HostArray {
   std::span<const std::byte> bytes;
 };
 
+// Counts of the work of an Exec; they only grow.
+struct ExecCounters {
+  std::uint64_t num_evaluations = 0;  // of a lazy backend: one or two a step, else its graph is cut
+  std::uint64_t num_late_kernels = 0;  // built in a step: prepare_kernels() had not listed them
+  std::uint64_t num_decoded_attentions =
+      0;  // calls that decoded the cache first (AttentionPath::kDecoded)
+};
+
 class Exec {
  public:
   Exec(const Exec&) = delete;
@@ -62,15 +70,17 @@ class Exec {
   // else meanwhile.
   virtual bool is_asynchronous() const { return false; }
 
-  // Returns the profile that ops add their cost to (tensor/op_profile.h); null: nowhere, and
-  // nothing is timed.
-  OpProfile* profile() const { return profile_.get(); }
-  void set_profile(std::shared_ptr<OpProfile> profile) { profile_ = std::move(profile); }
-  // Begins to time an op, and adds the call to the profile; OpTimer calls both around every op
-  // where there is a profile. The time is the host's clock's, which is right where ops are done
-  // when they return; a backend with a stream records events there, and reads them in finish().
-  virtual std::uint64_t begin_op();
-  virtual void end_op(std::uint64_t begun, const OpCall& call);
+  // Returns the name of all that a result's bits depend on besides its inputs: Execs of the same name
+  // compute the same ("cpu, avx512").
+  virtual std::string arithmetic() const { return std::string(backend_name(backend_)); }
+  // Returns a line about the device, for people; empty where there is nothing to say.
+  virtual std::string describe() const { return {}; }
+  virtual ExecCounters counters() const { return {.num_evaluations = num_evaluations_}; }
+
+  // Memory.
+
+  // Returns the bytes that are left of the device's memory.
+  virtual std::int64_t available_bytes() const;
 
   // Allocates a result's memory, its values undefined. Native backends only: it comes from an arena
   // whose spans return on a handle's last release. So a steady step takes the same addresses every
@@ -87,6 +97,8 @@ class Exec {
   // Has the system give the memory of a contiguous tensor now, where it would else at the first
   // write, which may wait long for it; values stay. A wish: a backend may do nothing.
   virtual void prefault(const Tensor& /*tensor*/) {}
+
+  // A step's life: host arrays go up, what was built is computed, small results come back.
 
   // Uploads host values as a tensor of this backend; the bytes are copied before it returns.
   virtual Tensor upload(DType dtype, const Shape& shape, std::span<const std::byte> bytes) = 0;
@@ -109,11 +121,6 @@ class Exec {
     write(tensor, first, std::as_bytes(values));
   }
 
-  // Returns a line about the device, for people; empty where there is nothing to say.
-  virtual std::string describe() const { return {}; }
-  // Returns the bytes that are left of the device's memory.
-  virtual std::int64_t available_bytes() const;
-
   // Starts the computation of everything built so far that `roots` need. A lazy backend computes
   // here, and in read() what no evaluate() has covered. It is called once a step, with the outputs
   // and every KV array written (by a chunk that samples nothing too) as roots. It is called once
@@ -132,6 +139,18 @@ class Exec {
   // forgotten: what comes next begins anew.
   virtual Status finish() { return ok_status(); }
 
+  // Timing and compiling.
+
+  // Returns the profile that ops add their cost to (tensor/op_profile.h); null: nowhere, and
+  // nothing is timed.
+  OpProfile* profile() const { return profile_.get(); }
+  void set_profile(std::shared_ptr<OpProfile> profile) { profile_ = std::move(profile); }
+  // Begins to time an op, and adds the call to the profile; OpTimer calls both around every op
+  // where there is a profile. The time is the host's clock's, which is right where ops are done
+  // when they return; a backend with a stream records events there, and reads them in finish().
+  virtual std::uint64_t begin_op();
+  virtual void end_op(std::uint64_t begun, const OpCall& call);
+
   // Builds the kernels of the ops that `call_ops` calls, so that no step waits for a compiler.
   // Nothing is computed: the ops' results are dropped, and no evaluate() may come of them.
   // `progress` gets the part that is done; it may be empty. A backend that compiles nothing calls
@@ -140,16 +159,6 @@ class Exec {
                                  const std::function<void(double)>& /*progress*/) {
     return ok_status();
   }
-  // Returns how many kernels were built in the middle of a step, because prepare_kernels() had not
-  // listed them.
-  virtual std::uint64_t num_late_kernels() const { return 0; }
-  // Returns how many calls of attention have decoded the cache first, for want of products of its
-  // formats (AttentionPath::kDecoded). Thread-safe.
-  virtual std::uint64_t num_decoded_attentions() const { return 0; }
-
-  // Returns how often evaluate() did something: one or two a step on a lazy backend, or the lazy
-  // graph has been cut.
-  std::uint64_t num_evaluations() const { return num_evaluations_; }
 
  protected:
   explicit Exec(Backend backend) : backend_(backend) {}

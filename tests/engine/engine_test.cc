@@ -77,7 +77,7 @@ TEST(Engine, CountsCallsOfAttentionThatDecodeTheCacheFirst) {
       run_to_end(*engine, greedy(8));
       const EngineStats stats = stats_at_rest(*engine);
       const AttentionPath path = attention_path(backend, formats, /*head_dim=*/16);
-      EXPECT_EQ(stats.runner.num_decoded_attentions,
+      EXPECT_EQ(stats.runner.exec.num_decoded_attentions,
                 path == AttentionPath::kDecoded ? kLayers * stats.num_steps : 0)
           << backend_name(backend) << ", " << kv_formats_name(formats);
     }

@@ -116,7 +116,7 @@ TEST_P(LazyStep, StepsThatSampleNothingFillTheLastLayersCache) {
   expect_close(model.read(last_layer(model).values.elements),
                reference.read(last_layer(reference).values.elements), "values");
   EXPECT_EQ(model.exec->read(last_layer(model).keys.elements)->data(), address);
-  EXPECT_EQ(model.exec->num_evaluations(), GetParam() == Backend::kMlx ? 2u : 0u);
+  EXPECT_EQ(model.exec->counters().num_evaluations, GetParam() == Backend::kMlx ? 2u : 0u);
 }
 
 TEST_P(LazyStep, AStepIsOneEvaluation) {
@@ -129,7 +129,7 @@ TEST_P(LazyStep, AStepIsOneEvaluation) {
       logits.push_back(each->read(each->forward()));
     }
     expect_close(logits[1], logits[0], fmt::format("step {}", step));
-    EXPECT_EQ(model.exec->num_evaluations(), GetParam() == Backend::kMlx ? step + 1u : 0u);
+    EXPECT_EQ(model.exec->counters().num_evaluations, GetParam() == Backend::kMlx ? step + 1u : 0u);
   }
 }
 

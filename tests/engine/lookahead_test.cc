@@ -284,7 +284,7 @@ TEST_P(Lookahead, IsTheEnginesOwnWhereTheHostNeedNotWait) {
   EXPECT_EQ(stats.num_free_blocks, stats.num_blocks);
   if (GetParam() == Backend::kMlx) {
     EXPECT_GT(stats.num_lookahead_steps, 30u);
-    EXPECT_LE(stats.runner.num_evaluations, stats.num_steps);  // with the log-probabilities
+    EXPECT_LE(stats.runner.exec.num_evaluations, stats.num_steps);  // with the log-probabilities
   } else {
     EXPECT_EQ(stats.num_lookahead_steps, 0u);
   }

@@ -63,7 +63,7 @@ TEST_P(EngineOnMetal, NoKernelIsBuiltInTheMiddleOfAStep) {
   for (const WholeAnswer& answer :
        run_to_end(*engine, requests_of_all_kinds(engine->limits().vocab_size)))
     EXPECT_NE(answer.finish_reason, FinishReason::kError) << answer.error.message();
-  EXPECT_EQ(stats_at_rest(*engine).runner.num_late_kernels, 0u);
+  EXPECT_EQ(stats_at_rest(*engine).runner.exec.num_late_kernels, 0u);
 }
 
 constexpr KvFormats kInt8 = {KvFormat::kInt8, KvFormat::kInt8};
@@ -126,7 +126,7 @@ TEST(StepsOnMetal, CopyNothingAndKeepTheirMemory) {
   EXPECT_GT(stats.num_lookahead_steps, 1000u);
   EXPECT_GT(stats.num_prefix_hits, 0u);
   EXPECT_GT(stats.num_block_copies, 0u);  // the samples' last blocks
-  EXPECT_EQ(stats.runner.num_evaluations, stats.num_steps);
+  EXPECT_EQ(stats.runner.exec.num_evaluations, stats.num_steps);
   EXPECT_EQ(stats.runner.num_logits_rows, 350 * num_samples - 2 * 3);  // a prompt's row is three's
   EXPECT_EQ(counts.foreign_inputs, 0u);
   EXPECT_EQ(counts.foreign_bytes, 0u) << "MLX has copied something";
@@ -146,13 +146,13 @@ TEST(StepsOnMetal, ReadBlocksOfADiskAsTheyWereWritten) {
   const WholeAnswer computed = run_to_end(*engine, request);
   engine = nullptr;
   engine = open_on_metal("tiny-llama", options);
-  const std::uint64_t num_evaluations = stats_at_rest(*engine).runner.num_evaluations;
+  const std::uint64_t num_evaluations = stats_at_rest(*engine).runner.exec.num_evaluations;
   const WholeAnswer read = run_to_end(*engine, request);
   EXPECT_EQ(read.token_ids, computed.token_ids);
   EXPECT_EQ(read.logits_hash, computed.logits_hash);
   const EngineStats stats = stats_at_rest(*engine);
   EXPECT_EQ(stats.tier.num_read, 6u);
-  EXPECT_EQ(stats.runner.num_evaluations - num_evaluations, stats.num_steps);
+  EXPECT_EQ(stats.runner.exec.num_evaluations - num_evaluations, stats.num_steps);
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ TEST_F(MlxOpOnMetal, AStepOfShortOpsIsOneCommandBuffer) {
   for (int i = 0; i < 200; ++i) x = add_one(x, 1e6);
   EXPECT_EQ(read_values<float>(*exec_, x).value()[0], 201);
   EXPECT_EQ(stand_in::counts().command_buffers, 1u);
-  EXPECT_EQ(exec_->num_evaluations(), 1u);
+  EXPECT_EQ(exec_->counters().num_evaluations, 1u);
 }
 
 TEST_F(MlxOpOnMetal, LongOpsAreHandedOverBeforeTheStepsEnd) {

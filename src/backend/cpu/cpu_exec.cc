@@ -31,6 +31,11 @@ Result<std::unique_ptr<Exec>> CpuExec::create(const ExecOptions& options) {
   return std::unique_ptr<Exec>(new CpuExec(std::move(arenas), chosen));
 }
 
+std::string CpuExec::arithmetic() const {
+  return fmt::format("{}, {}{}", backend_name(backend()), cpu_isa_name(isa_),
+                     int8_activations_ ? ", int8 activations" : "");
+}
+
 Result<std::unique_ptr<Exec>> make_exec(const ExecOptions& options) {
   return CpuExec::create(options);
 }

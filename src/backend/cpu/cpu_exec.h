@@ -33,7 +33,11 @@ class CpuExec final : public NativeExec {
   WeightPrefetch prefetch_of(PanelKind kind) const { return panels_[static_cast<int>(kind)].way; }
   void set_prefetch(PanelKind kind, WeightPrefetch way) { panels_of(kind).way = way; }
 
-  std::uint64_t num_decoded_attentions() const override { return num_decoded_attentions_; }
+  std::string arithmetic() const override;
+  // Returns the counts; thread-safe.
+  ExecCounters counters() const override {
+    return {.num_decoded_attentions = num_decoded_attentions_};
+  }
   void count_decoded_attention() { ++num_decoded_attentions_; }
 
  private:

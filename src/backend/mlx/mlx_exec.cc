@@ -236,16 +236,20 @@ void MlxExec::list_kernels(const MetalLaunch& launch) {
   }
 }
 
-std::uint64_t MlxExec::num_late_kernels() const {
-  return uses_metal() ? num_late_pipelines() - num_late_before_ : 0;
-}
-
-std::uint64_t MlxExec::num_decoded_attentions() const {
-  return uses_metal() ? 0 : host_->exec->num_decoded_attentions();
+ExecCounters MlxExec::counters() const {
+  ExecCounters counters = uses_metal() ? ExecCounters{} : host_->exec->counters();
+  counters.num_evaluations = num_evaluations_;
+  if (uses_metal()) counters.num_late_kernels = num_late_pipelines() - num_late_before_;
+  return counters;
 }
 
 std::int64_t MlxExec::available_bytes() const {
   return uses_metal() ? available_gpu_bytes() : Exec::available_bytes();
+}
+
+std::string MlxExec::arithmetic() const {
+  const std::string how = uses_metal() ? describe() : host_->exec->arithmetic();
+  return fmt::format("{} by {}", backend_name(backend()), how);
 }
 
 std::string MlxExec::describe() const {

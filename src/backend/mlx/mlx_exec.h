@@ -98,8 +98,8 @@ class MlxExec : public Exec {
 
   Status prepare_kernels(const std::function<void()>& call_ops,
                          const std::function<void(double)>& progress) override;
-  std::uint64_t num_late_kernels() const override;
-  std::uint64_t num_decoded_attentions() const override;
+  std::string arithmetic() const override;
+  ExecCounters counters() const override;
   std::int64_t available_bytes() const override;
   std::string describe() const override;
   // Notes the kernels of a launch, where prepare_kernels() lists them.

@@ -124,7 +124,7 @@ TEST(MlxExecTest, ReadsBackWhatWasUploaded) {
   ASSERT_TRUE(bytes.ok());
   EXPECT_EQ(std::memcmp(bytes->data(), halves.data(), 4), 0);
   EXPECT_EQ(exec.read(exec.upload<float>({}, {0, 3}))->size(), 0u);
-  EXPECT_EQ(exec.num_evaluations(), 0u) << "values that are there need no evaluation";
+  EXPECT_EQ(exec.counters().num_evaluations, 0u) << "values that are there need no evaluation";
 }
 
 TEST(MlxExecTest, ViewsReadTheirElements) {
@@ -162,16 +162,16 @@ TEST(MlxExecTest, AStepIsEvaluatedOnce) {
   Tensor x = exec.upload<float>(counting(4), {4});
   for (int i = 0; i < 5; ++i) x = doubled(exec, x);
   const Tensor y = doubled(exec, x);
-  EXPECT_EQ(exec.num_evaluations(), 0u);
+  EXPECT_EQ(exec.counters().num_evaluations, 0u);
   const Tensor roots[] = {x, y};
   ASSERT_TRUE(exec.evaluate(roots).ok());
   EXPECT_THAT(read_floats(exec, y), ElementsAre(0, 64, 128, 192));
   EXPECT_THAT(read_floats(exec, x), ElementsAre(0, 32, 64, 96));
-  EXPECT_EQ(exec.num_evaluations(), 1u);
+  EXPECT_EQ(exec.counters().num_evaluations, 1u);
   ASSERT_TRUE(exec.evaluate(roots).ok());
-  EXPECT_EQ(exec.num_evaluations(), 1u) << "everything was there";
+  EXPECT_EQ(exec.counters().num_evaluations, 1u) << "everything was there";
   read_floats(exec, doubled(exec, y));
-  EXPECT_EQ(exec.num_evaluations(), 2u) << "a read that has to evaluate counts";
+  EXPECT_EQ(exec.counters().num_evaluations, 2u) << "a read that has to evaluate counts";
 }
 
 TEST(MlxExecTest, FailuresOfAnEvaluationAreStatuses) {

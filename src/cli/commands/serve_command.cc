@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "backend/cpu/cpu_isa.h"
 #include "cli/base/command.h"
 #include "cli/base/report_error.h"
 #include "cli/flags/api_keys.h"
@@ -120,10 +119,7 @@ Status serve(ServeFlags& flags) {
   const EngineLimits& limits = model->engine->limits();
   log_info("{} on {}: {} sequences of {} tokens at most, loaded in {:.2f} s", model->name,
            model->device, limits.max_num_seqs, limits.max_model_len, model->load_s);
-  if (limits.backend == Backend::kCpu) {
-    PAGODA_ASSIGN_OR_RETURN(const CpuIsa isa, choose_cpu_isa());
-    log_info("cpu instruction set: {}", cpu_isa_name(isa));
-  }
+  log_info("arithmetic: {}", limits.arithmetic);
   log_info("listening on {}", url_of(flags.server, server->port()));
   signals.wait();
   signals.release();

@@ -185,9 +185,10 @@ TEST(AttentionPath, IsTheOneThatIsCounted) {
       for (const KvFormats& formats : kKvCaseFormats) {
         shape.formats = formats;
         const AttentionPath path = attention_path(backend, formats, head_dim);
-        const std::uint64_t before = exec->num_decoded_attentions();
+        const std::uint64_t before = exec->counters().num_decoded_attentions;
         run_attention(*exec, shape, all_tokens(make_attention_case(shape)));
-        EXPECT_EQ(exec->num_decoded_attentions() - before, path == AttentionPath::kDecoded ? 1 : 0)
+        EXPECT_EQ(exec->counters().num_decoded_attentions - before,
+                  path == AttentionPath::kDecoded ? 1 : 0)
             << backend_name(backend) << ", " << make_attention_case(shape).description;
         EXPECT_TRUE(is_quantized(formats) || path != AttentionPath::kCodes);
         num_decoded += path == AttentionPath::kDecoded;

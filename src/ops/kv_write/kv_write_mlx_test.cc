@@ -118,7 +118,7 @@ TEST_P(KvWriteMlxTest, AStepThatSamplesNothingStoresItsEntriesInPlace) {
   const HostBatch& host = sequence.advance(11);
   const KvView view = write_step(exec, empty, host);
   ASSERT_TRUE(evaluate(exec, view).ok());
-  EXPECT_EQ(exec.num_evaluations(), 1u);
+  EXPECT_EQ(exec.counters().num_evaluations, 1u);
   const auto keys = exec.read(view.keys.elements);
   const auto values = exec.read(view.values.elements);
   ASSERT_TRUE(keys.ok() && values.ok());
@@ -132,7 +132,7 @@ TEST_P(KvWriteMlxTest, AStepThatSamplesNothingStoresItsEntriesInPlace) {
   for (std::size_t i = 0; i < expected.size(); ++i)
     EXPECT_EQ(element(*keys, dtype, i), expected[i]) << i;
   EXPECT_EQ(element(*values, dtype, host.slot_mapping[10] * kWidth), -11.0f);
-  EXPECT_EQ(exec.num_evaluations(), 1u);
+  EXPECT_EQ(exec.counters().num_evaluations, 1u);
 }
 
 TEST_P(KvWriteMlxTest, PaddingWritesNothing) {
@@ -282,7 +282,7 @@ TEST(MlxCacheTest, TheJoinedProductsKeysAndValuesAreStoredInPlace) {
   const auto values = exec.read(result.view.values.elements);
   ASSERT_TRUE(q.ok() && keys.ok() && values.ok());
   EXPECT_EQ(values->data(), address);
-  EXPECT_EQ(exec.num_evaluations(), 1u);
+  EXPECT_EQ(exec.counters().num_evaluations, 1u);
   for (int t = 0; t < 3; ++t) {
     const int slot = host.slot_mapping[t];
     for (int i = 0; i < kWidth; ++i) {
@@ -317,7 +317,7 @@ TEST(MlxCacheTest, StepsInFlightReadTheirOwnEntries) {
     const Tensor roots[] = {outputs.back(), view.keys.elements, view.values.elements};
     ASSERT_TRUE(exec.evaluate(roots).ok());
   }
-  EXPECT_EQ(exec.num_evaluations(), outputs.size());
+  EXPECT_EQ(exec.counters().num_evaluations, outputs.size());
   for (std::size_t step = 0; step < outputs.size(); ++step) {
     const auto bytes = exec.read(outputs[step]);
     ASSERT_TRUE(bytes.ok());
@@ -394,7 +394,7 @@ TEST_P(MlxCacheOfFormats, MemoryAndAddressStayOverThousandsOfSteps) {
     if (step <= kNumBlocks * kBlockSize) memory = mx::get_active_memory();
     ASSERT_EQ(mx::get_active_memory(), memory) << step;
   }
-  EXPECT_EQ(exec.num_evaluations(), 10000u);
+  EXPECT_EQ(exec.counters().num_evaluations, 10000u);
   mx::set_cache_limit(cache_limit);
 }
 

@@ -143,12 +143,13 @@ void add_steps(FamilyList& list, const EngineStats& stats) {
                stats.runner.num_paged_steps);
   list.counter("step_words_total", "Words of 4 bytes written to describe steps to the device.",
                stats.runner.num_step_words);
-  list.counter("evaluations_total", "Evaluations of a lazy backend.", stats.runner.num_evaluations);
+  list.counter("evaluations_total", "Evaluations of a lazy backend.",
+               stats.runner.exec.num_evaluations);
   list.counter("late_kernels_total", "Kernels that were built in the middle of a step.",
-               stats.runner.num_late_kernels);
+               stats.runner.exec.num_late_kernels);
   list.counter("decoded_attentions_total",
                "Calls of attention, a layer's each, that decoded the KV cache to float32 first.",
-               stats.runner.num_decoded_attentions);
+               stats.runner.exec.num_decoded_attentions);
   list.counter("logits_rows_total", "Rows through the last projection.",
                stats.runner.num_logits_rows);
   list.counter("logits_rows_skipped_total", "Rows that the last projection left out.",
