@@ -92,10 +92,10 @@ Status add_prefix_cache(const Checkpoint& checkpoint, const ModelConfig& config,
                         const SchedulerOptions& scheduler, TierParts tier, EngineParts& parts) {
   std::string model = config.architecture;
   if (tier.files) {
-    PAGODA_ASSIGN_OR_RETURN(const Sha256Digest scope,
-                            cache_scope(checkpoint, layout,
-                                        {*parts.exec, *parts.runner, *parts.pool, *tier.memory},
-                                        scheduler, config.vocab_size));
+    PAGODA_ASSIGN_OR_RETURN(
+        const Sha256Digest scope,
+        cache_scope(checkpoint, layout, {*parts.exec, *parts.runner, *parts.pool, *tier.memory},
+                    scheduler, config.vocab_size));
     parts.tier = make_tier(options, layout, scope, *std::move(tier.memory), std::move(tier.files));
     model = to_hex(scope);
   }

@@ -150,11 +150,10 @@ class HttpListenerTest : public ::testing::Test {
       if (head.path != "/closed") return {};
       return HttpResponse{.status = 403, .content_type = "text/plain", .body = "no"};
     };
-    listener_ = HttpListener::start(
-                    {.limits = limits,
-                     .memory = std::make_shared<RequestMemory>(memory_bytes),
-                     .write_error = std::move(write_error)},
-                    std::move(handler), std::move(gate))
+    listener_ = HttpListener::start({.limits = limits,
+                                     .memory = std::make_shared<RequestMemory>(memory_bytes),
+                                     .write_error = std::move(write_error)},
+                                    std::move(handler), std::move(gate))
                     .value();
   }
 
