@@ -151,6 +151,33 @@ TEST(AnswerParser, WhatIsNoCallIsProse) {
     EXPECT_EQ(read(calls_in(syntax), text), Answer{.content = std::string(text)}) << text;
 }
 
+TEST(AnswerParser, WhatIsTooDeepOrTooLongIsNoCall) {
+  const std::string name(600, 'f');
+  const std::pair<ToolSyntax, std::string> cases[] = {
+      {ToolSyntax::kPythonic, "[f(x=" + std::string(100, '[') + std::string(100, ']') + ")]"},
+      {ToolSyntax::kQwenXml, "<tool_call>\n<function=" + name + ">\n</function>\n</tool_call>"},
+      {ToolSyntax::kMistralV11, "[TOOL_CALLS]" + name + "[ARGS]{}"},
+  };
+  for (const auto& [syntax, text] : cases)
+    EXPECT_EQ(read(calls_in(syntax), text), Answer{.content = text}) << text;
+}
+
+TEST(AnswerParser, AMarkMayStandBehindABeginningOfOne) {
+  for (const std::string beginning : {"<", "<tool_"}) {
+    EXPECT_EQ(read(calls_in(ToolSyntax::kHermes), beginning + "<tool_call>{\"name\": \"f\"}"),
+              (Answer{.content = beginning, .calls = {{"f", "{}"}}}));
+  }
+}
+
+// A stream has told it when another one comes.
+TEST(AnswerParser, ACallsFirstNameCounts) {
+  for (const std::string_view call :
+       {R"({"name": "f", "name": "g"})", R"({"name": "f", "arguments": {}, "name": "g"})",
+        R"({"arguments": {}, "name": "f", "name": "g"})"}) {
+    EXPECT_EQ(read(calls_in(ToolSyntax::kLlama3), call), (Answer{.calls = {{"f", "{}"}}})) << call;
+  }
+}
+
 // As much as came is told, as OpenAI does.
 TEST(AnswerParser, ACallThatIsCutOffKeepsWhatCame) {
   EXPECT_EQ(read(calls_in(ToolSyntax::kHermes),
@@ -162,6 +189,11 @@ TEST(AnswerParser, ACallThatIsCutOffKeepsWhatCame) {
   EXPECT_EQ(read(calls_in(ToolSyntax::kQwenXml),
                  "<tool_call>\n<function=f>\n<parameter=a>\n1\n</parameter>\n<param"),
             (Answer{.calls = {{"f", R"({"a": 1)"}}}));
+}
+
+TEST(AnswerParser, ASecondCallThatIsCutOffIsProse) {
+  EXPECT_EQ(read(calls_in(ToolSyntax::kLlama3), R"({"name": "f"}; {"na)"),
+            (Answer{.content = R"(; {"na)", .calls = {{"f", "{}"}}}));
 }
 
 TEST(AnswerParser, BrokenArgumentsEndTheCallAndTheRestIsProse) {

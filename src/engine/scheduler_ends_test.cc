@@ -150,6 +150,39 @@ TEST_F(SchedulerTest, ACancelDuringAStepWaitsForItsCommit) {
   EXPECT_EQ(sequence->num_output_tokens(), 0);
 }
 
+TEST_F(SchedulerTest, ASampleThatIsCancelledWhileThePromptIsComputedHasNoToken) {
+  start({}, 100);
+  const RequestId a = add(2, {.n = 2});
+  const Plan& plan = scheduler_->plan();
+  scheduler_->cancel(a, 1);
+  scheduler_->commit(plan, std::vector<SampleOutcome>(2, {.token_id = kToken}));
+  const auto sequence = take_one();
+  ASSERT_NE(sequence, nullptr);
+  EXPECT_EQ(sequence->sample_index(), 1);
+  EXPECT_EQ(sequence->finish_reason(), FinishReason::kCancelled);
+  EXPECT_EQ(sequence->num_output_tokens(), 0);
+  EXPECT_EQ(step(), (Planned{{a, 1}}));
+}
+
+TEST_F(SchedulerTest, ASequenceThatEndsGivesBackItsBlocksWithTheStepBehind) {
+  start({}, 100);
+  add(2);
+  step();
+  const Plan& plan = scheduler_->plan();
+  const Plan* const ahead = scheduler_->plan_ahead();
+  ASSERT_NE(ahead, nullptr);
+  scheduler_->commit(plan, std::vector<SampleOutcome>(1, {.token_id = kEos}));
+  EXPECT_EQ(pool_->num_free(), 99);  // the step behind still writes there
+  EXPECT_TRUE(scheduler_->take_finished().empty());
+  scheduler_->commit(*ahead, std::vector<SampleOutcome>(1, {.token_id = kToken}));
+  EXPECT_EQ(pool_->num_free(), 100);
+  const auto sequence = take_one();
+  ASSERT_NE(sequence, nullptr);
+  EXPECT_EQ(sequence->finish_reason(), FinishReason::kStop);
+  EXPECT_EQ(sequence->num_output_tokens(), 2);
+  EXPECT_EQ(scheduler_->counters().num_dropped_positions, 1u);
+}
+
 TEST_F(SchedulerTest, ARowsErrorEndsItsSequenceAlone) {
   start({}, 100);
   add(2);

@@ -245,6 +245,18 @@ TEST_F(SchedulerTest, NobodyIsOvertakenForever) {
   EXPECT_LT(turns[4], turns[3] + 1024 + 5);
 }
 
+TEST_F(SchedulerTest, ATurnComesAfterSoManyStepsOfOvertaking) {
+  start({.max_num_seqs = 1, .num_steps_per_turn = 3}, 100);
+  const auto add_urgent = [&] { return add(2, {.max_tokens = 1}, -1); };
+  const RequestId patient = add(2, {.max_tokens = 1});
+  for (int i = 0; i < 3; ++i) {
+    const RequestId urgent = add_urgent();
+    EXPECT_EQ(step(), (Planned{{urgent, 2}}));
+  }
+  add_urgent();
+  EXPECT_EQ(step(), (Planned{{patient, 2}}));
+}
+
 TEST_F(SchedulerTest, NeverRunsMoreSequencesThanTheBudgetHasTokens) {
   start({.max_num_seqs = 8, .max_num_batched_tokens = 2}, 100);
   for (int i = 0; i < 4; ++i) add(1, {.max_tokens = 3});

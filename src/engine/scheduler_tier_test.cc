@@ -152,6 +152,20 @@ TEST_F(SchedulerTierTest, OthersRunMeanwhile) {
   EXPECT_EQ(step(), (Planned{{first, 2}}));
 }
 
+TEST_F(SchedulerTierTest, OneThatFetchesHasItsPlace) {
+  start(20);
+  leave_to_tier(prompt_of(0, 18));
+  restart(/*max_num_seqs=*/1);
+  tier_->arrives = [] { return Arrival::kAwaited; };
+  const RequestId first = add(prompt_of(0, 18));
+  const RequestId second = add(prompt_of(50, 6));
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(step(), Planned{});
+  tier_->arrives = [] { return Arrival::kHere; };
+  step();
+  EXPECT_EQ(step(), (Planned{{first, 2}}));
+  EXPECT_EQ(step(), (Planned{{second, 6}}));
+}
+
 TEST_F(SchedulerTierTest, WhatDoesNotComeIsComputed) {
   start(12);
   leave_to_tier(prompt_of(0, 18));

@@ -88,6 +88,34 @@ TEST_F(BlockTablesTest, ABlockThatOthersHoldIsCopiedBeforeItIsWritten) {
   EXPECT_EQ(pool_.num_holders(shared), 1);
 }
 
+TEST_F(BlockTablesTest, ABlockThatWasCopiedOnceIsCopiedAgain) {
+  BlockTable first, second, third;
+  tables_.open(first, "", "");
+  extend(first, 0, 6);
+  for (BlockTable* fork : {&second, &third}) {
+    tables_.share(first, *fork);
+    EXPECT_EQ(extend(*fork, 6, 7), 7);
+    EXPECT_EQ(copies_.size(), 1u);
+    tables_.end_step(copies_);
+    EXPECT_NE(fork->ids()[1], first.ids()[1]);
+  }
+}
+
+TEST_F(BlockTablesTest, WhatAForkAddsIsFoundBehindWhatItShares) {
+  const std::vector<int> tokens = tokens_from(10, 8);
+  BlockTable first = computed(tokens_from(10, 6));
+  BlockTable second;
+  tables_.share(first, second);
+  EXPECT_EQ(extend(second, 6, 8), 8);
+  tables_.keep(second, tokens, 8, /*in_flight=*/false);
+  tables_.end_step(copies_);
+  tables_.release(second);
+  tables_.release(first);
+  BlockTable third;
+  tables_.open(third, "", "");
+  EXPECT_EQ(tables_.acquire(third, tokens, 8), 8);
+}
+
 TEST_F(BlockTablesTest, WithoutABlockToCopyIntoThereIsNoRoom) {
   BlockTable first, second;
   tables_.open(first, "", "");
@@ -116,6 +144,62 @@ TEST_F(BlockTablesTest, WhatIsKeptIsFoundByTheSameBeginning) {
             2);
   EXPECT_TRUE(copies_.empty());
   EXPECT_EQ(ids_of(second), blocks);
+}
+
+TEST_F(BlockTablesTest, EmptyBlocksBehindATailAreGivenBack) {
+  const std::vector<int> tokens = tokens_from(10, 10);
+  BlockTable table;
+  tables_.open(table, "", "");
+  extend(table, 0, 14);
+  tables_.keep(table, tokens, 10, /*in_flight=*/false);
+  const int tail = table.ids()[2];
+  tables_.keep_tail(table, tokens, 10);
+  EXPECT_EQ(table.num_blocks(), 2);
+  EXPECT_EQ(pool_.num_free(), 3);
+  EXPECT_TRUE(cache_.is_cached(tail));
+}
+
+// A sequence whose last token is computed once more has a block that is cached already.
+TEST_F(BlockTablesTest, APartOfACachedBlockIsNoTail) {
+  const std::vector<int> tokens = tokens_from(10, 8);
+  BlockTable table;
+  tables_.open(table, "", "");
+  extend(table, 0, 12);
+  tables_.keep(table, tokens, 8, /*in_flight=*/false);
+  tables_.keep_tail(table, tokens, 7);
+  EXPECT_EQ(table.num_blocks(), 3);
+  tables_.release(table);
+  EXPECT_EQ(pool_.num_free(), 4);
+  EXPECT_EQ(tables_.num_free(), 6);
+}
+
+TEST_F(BlockTablesTest, TheLastBlockOfAReleasedTableGoesFirst) {
+  const std::vector<int> tokens = tokens_from(10, 12);
+  BlockTable first = computed(tokens);
+  tables_.release(first);
+  EXPECT_TRUE(cache_.evict());
+  BlockTable second;
+  tables_.open(second, "", "");
+  EXPECT_EQ(tables_.acquire(second, tokens, 12), 8);
+}
+
+TEST_F(BlockTablesTest, ATailGoesOverWhereThereIsNoBlockToCopyItInto) {
+  const std::vector<int> tokens = tokens_from(10, 3);
+  BlockTable first = computed(tokens);
+  const std::vector<int> tail = ids_of(first);
+  tables_.keep_tail(first, tokens, 3);
+  tables_.release(first);
+  BlockTable other;
+  tables_.open(other, "", "");
+  EXPECT_EQ(extend(other, 0, 20), 20);  // all but the tail
+  BlockTable second;
+  tables_.open(second, "", "");
+  const std::vector<int> wanted = {10, 11, 99};
+  EXPECT_EQ(tables_.acquire_beginning(second, wanted, {.num_tokens = 4, .max_stored = 4}, copies_),
+            2);
+  EXPECT_TRUE(copies_.empty());
+  EXPECT_EQ(ids_of(second), tail);
+  EXPECT_EQ(pool_.num_holders(tail[0]), 1);
 }
 
 TEST_F(BlockTablesTest, ABeginningOfAFullBlockIsCopied) {

@@ -193,7 +193,29 @@ TEST_F(GroupTablesTest, ATailIsEvictedWhole) {
   EXPECT_EQ(pool_.num_free(), 57);
   EXPECT_TRUE(cache_.evict());
   EXPECT_EQ(pool_.num_free(), 60);
+  EXPECT_EQ(cache_.counters().num_evicted_blocks, 3u);
   EXPECT_FALSE(cache_.evict());
+}
+
+// The parent has been given back before its tail was.
+TEST_F(GroupTablesTest, ATailBehindAWindowIsClearedWithItsParent) {
+  const CacheGroups groups(kGroupedBlockSize, {kGroupedWindow});
+  BlockPool pool(20);
+  PrefixCache cache(pool, groups, "model");
+  BlockTables tables(pool, &cache, groups);
+  const std::vector<int> tokens = tokens_of(0, 10);
+  BlockTable table;
+  tables.open(table, "", "");
+  tables.extend(table, 0, 10, length_of(10), copies_);
+  tables.keep(table, tokens, 10, /*in_flight=*/false);
+  const int tail = table.ids(0)[2];
+  tables.keep_tail(table, tokens, 10);
+  cache.hold(tail);
+  tables.release(table);
+  cache.release(tail);
+  EXPECT_EQ(pool.num_free(), 17);
+  cache.clear("");
+  EXPECT_EQ(pool.num_free(), 20);
 }
 
 TEST_F(GroupTablesTest, AForkCopiesTheSharedBlockOfEachGroupOrOfNone) {

@@ -165,6 +165,36 @@ TEST_F(PrefixCacheTest, TailsAreFoundByTheLongestCommonBeginning) {
   EXPECT_FALSE(of_full.is_tail);
 }
 
+TEST_F(PrefixCacheTest, OfBeginningsThatAreAsLongATailIsTaken) {
+  start(16);
+  cached_part({1, 2, 3, 4, 5, 6});
+  cached_part({1, 2, 3, 4, 5, 6, 7, 7});
+  const auto found = beginning({1, 2, 3, 4, 5, 6, 9});
+  EXPECT_EQ(found.num_tokens, 2);
+  EXPECT_TRUE(found.is_tail && found.is_whole);
+}
+
+// The tree has a node for each scope, and uses those that have gone again.
+TEST_F(PrefixCacheTest, AScopeFindsNothingOfTheOneThatTakesItsPlace) {
+  start(16);
+  cached_part({1, 2, 3});
+  EXPECT_TRUE(cache_->evict());
+  cached_part({1, 2, 3}, "another salt");
+  EXPECT_EQ(beginning({1, 2, 3, 4}).num_tokens, 0);
+}
+
+TEST_F(PrefixCacheTest, SiblingsStayWhicheverGoes) {
+  start(16);
+  Holder first = run({1, 1, 1, 1, 2, 2, 2, 2});
+  for (const int token : {3, 4, 3}) cached_part({1, 1, 1, 1, token, token, token, token});
+  EXPECT_TRUE(cache_->evict());  // the newest child
+  EXPECT_EQ(beginning({1, 1, 1, 1, 4, 4}).num_tokens, 0);
+  EXPECT_TRUE(cache_->evict());  // the one behind it
+  EXPECT_EQ(beginning({1, 1, 1, 1, 3, 3}).num_tokens, 0);
+  EXPECT_EQ(beginning({1, 1, 1, 1, 2, 2}).num_tokens, 2);
+  end(first);
+}
+
 TEST_F(PrefixCacheTest, ALongerTailTakesTheShorterOnesPlaceAndOnlyFourStay) {
   start(16);
   cached_part({1, 2});
