@@ -13,7 +13,7 @@ SANITIZE ?=
 EDIT := edit$(if $(SANITIZE),-sanitized)
 CMAKE_BUILD := cmake --build --preset
 
-.PHONY: help demo build serve install package bundle check test attacks emulated bench tidy metal-on-cuda fuzz fuzz-threads format setup setup-test setup-emulated model
+.PHONY: help demo build serve install package bundle check test mutations attacks emulated bench tidy metal-on-cuda fuzz fuzz-threads format setup setup-test setup-emulated model
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
@@ -38,6 +38,10 @@ test: setup-test model build/dev/build.ninja build/release/build.ninja ## build 
 	ctest --preset dev
 	$(CMAKE_BUILD) release --target pagoda pagoda_tests
 	ctest --preset release --label-exclude 'emulated|sanitized'
+
+mutations: setup-test build/$(EDIT)/build.ninja ## make forty mistakes in copies of sources, each of which a unit test has to see (Linux); SANITIZE=1
+	$(CMAKE_BUILD) $(EDIT) --target pagoda_mutated_tests
+	$(PYTHON) tests/mutations/run_mutations.py build/$(EDIT) --all
 
 attacks: setup-test build model ## every attack of tests/server/attacks in its whole size, beside a stream, in 1 GB of memory
 	$(PYTHON) tests/server/attacks/whole_sizes.py $(PAGODA) --model $(MODEL)

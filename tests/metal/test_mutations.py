@@ -9,9 +9,13 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 
 import pytest
 from mutations import MUTATIONS, Check
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
+from mutated_text import mutated_text, places_of  # noqa: E402
 
 ROOT = pathlib.Path(os.environ["PAGODA_SOURCE_DIR"])
 OPS = ROOT / "src/ops"
@@ -46,12 +50,11 @@ def other_libraries(op, folder):
 
 def mutated(mutation):
     """The file with the mistake: its name, and its text."""
-    pattern = r"(?:\s|#pragma.*\n)+".join(re.escape(word) for word in mutation.before.split())
-    files = {file: file.read_text() for file in sorted((OPS / mutation.folder).glob("*.metal*"))}
-    places = [(file, match) for file, text in files.items() for match in re.finditer(pattern, text)]
+    files = sorted((OPS / mutation.folder).glob("*.metal*"))
+    places = [(file, place) for file in files for place in places_of(mutation.before, file.read_text())]
     assert len(places) == 1, f"{OPS / mutation.folder}: this stands there {len(places)} times, not once: {mutation.before}"
-    file, match = places[0]
-    return file.name, match.string[:match.start()] + mutation.after + match.string[match.end():]
+    file, place = places[0]
+    return file.name, mutated_text(place, mutation.after)
 
 
 def compiled(mutation, folder):
