@@ -41,6 +41,7 @@ std::string foreign_isa() {
 #endif
 }
 
+// Returns the targets of Highway that serve an ISA: which of them is there depends on its version.
 std::vector<std::string_view> targets_of(CpuIsa isa) {
   switch (isa) {
     case CpuIsa::kPortable:
@@ -53,7 +54,7 @@ std::vector<std::string_view> targets_of(CpuIsa isa) {
       return {"AVX2"};
     case CpuIsa::kAvx512:
     case CpuIsa::kAmx:
-      return {"AVX3"};
+      return {"AVX3", "AVX3_DL"};  // the second by itself from Highway 1.3 on
   }
   return {};
 }
@@ -69,7 +70,7 @@ TEST(CpuIsa, TheVariableForcesTheIsaOfExecsAndOfHighway) {
     const ScopedIsaVariable variable{std::string(cpu_isa_name(isa))};
     const auto exec = make_exec({.backend = Backend::kCpu, .num_threads = 1}).value();
     EXPECT_EQ(cpu::isa_of(*exec), isa);
-    EXPECT_THAT(targets_of(isa), ::testing::ElementsAre(cpu::running_vector_target()));
+    EXPECT_THAT(targets_of(isa), ::testing::Contains(cpu::running_vector_target()));
   }
 }
 
@@ -79,7 +80,7 @@ TEST(CpuIsa, OptionsForceTheIsaWhateverTheVariableSays) {
     const auto exec =
         make_exec({.backend = Backend::kCpu, .num_threads = 1, .cpu_isa = isa}).value();
     EXPECT_EQ(cpu::isa_of(*exec), isa);
-    EXPECT_THAT(targets_of(isa), ::testing::ElementsAre(cpu::running_vector_target()));
+    EXPECT_THAT(targets_of(isa), ::testing::Contains(cpu::running_vector_target()));
   }
 }
 

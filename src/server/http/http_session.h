@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 
+#include "server/base/error_response.h"
 #include "server/base/http_message.h"
 #include "server/http/access_log.h"
 #include "server/http/http_limits.h"
