@@ -57,7 +57,9 @@ void check_request(const HttpRequest& request) {
 void check_refusal(const HttpResponse& refusal) {
   PAGODA_CHECK(refusal.status >= 400 && refusal.status < 600, "a refusal is an error");
   PAGODA_CHECK(!reason_phrase(refusal.status).empty(), "its status is one of HTTP's");
-  const auto body = nlohmann::json::parse(refusal.body, nullptr, /*allow_exceptions=*/false);
+  PAGODA_CHECK(refusal.error.has_value(), "a refusal holds its error");
+  const auto body =
+      nlohmann::json::parse(error_body(*refusal.error), nullptr, /*allow_exceptions=*/false);
   PAGODA_CHECK(body.is_object() && !body.at("error").at("message").get<std::string>().empty(),
                "a refusal says why, in JSON");
 }
