@@ -13,8 +13,8 @@ namespace {
 
 using Kind = AnswerPart::Kind;
 
-constexpr std::string_view kDim = "\x1b[2m";
-constexpr std::string_view kPlain = "\x1b[0m";
+constexpr const char* kDim = "\x1b[2m";
+constexpr const char* kPlain = "\x1b[0m";
 
 // https://no-color.org
 bool shows_styles(std::FILE* out) {
@@ -92,9 +92,9 @@ void AnswerPrinter::print_thought(const std::string& text) {
     write(text);
   } else {
     // Each piece has both: whatever ends the program leaves the terminal as it was.
-    std::fputs(std::string(kDim).c_str(), out_);
+    std::fputs(kDim, out_);
     write(text);
-    std::fputs(std::string(kPlain).c_str(), out_);
+    std::fputs(kPlain, out_);
     std::fflush(out_);
   }
   is_in_thought_ = true;

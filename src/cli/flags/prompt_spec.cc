@@ -220,9 +220,9 @@ Result<std::vector<int>> token_ids_of(const ServedModel& model, const PromptSpec
   if (!text) {
     PAGODA_ASSIGN_OR_RETURN(text, read_prompt_text("prompt-file", *spec.prompt_file));
   }
-  PAGODA_ASSIGN_OR_RETURN(EncodedPrompt encoded,
-                          encode_prompt(model, *std::move(text), /*add_special_tokens=*/true));
-  return std::move(encoded.token_ids);
+  auto encoded = encode_prompt(model, *std::move(text), /*add_special_tokens=*/true);
+  if (!encoded.ok()) return encoded.status().with_context("[prompt]");
+  return std::move(encoded->token_ids);
 }
 
 Result<ToolUse> tools_of(const PromptSpec& spec) {
@@ -239,13 +239,13 @@ Result<ToolUse> tools_of(const PromptSpec& spec) {
 // The grammar that is asked for; none where nothing is.
 Result<std::optional<GrammarRequest>> grammar_of(const PromptSpec& spec) {
   std::vector<GrammarRequest> asked;
-  const auto add = [&](GrammarKind kind, const char* flag, const std::optional<std::string>& text) {
-    if (text) asked.push_back({.spec = {.kind = kind, .text = *text}, .param = flag});
+  const auto add = [&](GrammarKind kind, const std::optional<std::string>& text) {
+    if (text) asked.push_back({.spec = {.kind = kind, .text = *text}, .param = {}});
   };
-  add(GrammarKind::kJsonSchema, "--json-schema", spec.json_schema);
-  add(GrammarKind::kRegex, "--regex", spec.regex);
-  add(GrammarKind::kContextFree, "--grammar", spec.grammar);
-  if (!spec.choice.empty()) add(GrammarKind::kChoice, "--choice", json_text(json(spec.choice)));
+  add(GrammarKind::kJsonSchema, spec.json_schema);
+  add(GrammarKind::kRegex, spec.regex);
+  add(GrammarKind::kContextFree, spec.grammar);
+  if (!spec.choice.empty()) add(GrammarKind::kChoice, json_text(json(spec.choice)));
   if (asked.size() > 1) {
     return invalid_argument(
         "[run] expected one of --json-schema, --regex, --grammar and --choice, got {}",
@@ -257,7 +257,7 @@ Result<std::optional<GrammarRequest>> grammar_of(const PromptSpec& spec) {
 // Makes the request of a prompt that is tokens; `fallback`: the most tokens of an answer where the
 // flags say none.
 Result<TextRequest> text_request_of(const ServedModel& model, const PromptSpec& spec,
-                                    std::vector<int> token_ids, std::optional<int> fallback,
+                                    std::vector<int> token_ids, int fallback,
                                     const std::optional<GrammarRequest>& grammar) {
   TextRequest request;
   request.stop = spec.stop;
@@ -267,15 +267,28 @@ Result<TextRequest> text_request_of(const ServedModel& model, const PromptSpec& 
   sampling.seed = spec.seed;
   sampling.logprobs = spec.logprobs;
   if (spec.prompt_logprobs) sampling.prompt_logprobs = 0;
-  if (spec.max_tokens) fallback = spec.max_tokens;
-  // More than the context has room for ends there.
-  PAGODA_ASSIGN_OR_RETURN(sampling.max_tokens,
-                          settle_max_tokens(model, static_cast<int>(token_ids.size()),
-                                            /*asked=*/std::nullopt, fallback));
+  sampling.max_tokens = spec.max_tokens.value_or(fallback);
   request.generation.prompt_token_ids = std::move(token_ids);
   if (grammar) {
     PAGODA_ASSIGN_OR_RETURN(request.generation.mask_source, model.grammars->compile(grammar->spec));
   }
+  return request;
+}
+
+// Makes the request of a conversation's next answer; `fallback` as above.
+Result<PromptRequest> chat_request_of(const ServedModel& model, const PromptSpec& spec,
+                                      const OrderedJson& messages, int fallback) {
+  PAGODA_ASSIGN_OR_RETURN(const ToolUse tools, tools_of(spec));
+  PAGODA_ASSIGN_OR_RETURN(EncodedPrompt encoded,
+                          encode_chat_prompt(model, {.messages_json = json_text(messages),
+                                                     .tools_json = tools.tools_json}));
+  PAGODA_ASSIGN_OR_RETURN(std::optional<GrammarRequest> grammar, grammar_of(spec));
+  PAGODA_ASSIGN_OR_RETURN(AnswerForm form, settle_answer_form(model, encoded.text, tools,
+                                                              /*reads_thoughts=*/true, grammar));
+  PromptRequest request = {.text = {}, .is_chat = true, .parsing = std::move(form.parsing)};
+  PAGODA_ASSIGN_OR_RETURN(
+      request.text, text_request_of(model, spec, std::move(encoded.token_ids), fallback, grammar));
+  if (form.shows_special_tokens) request.text.skip_special_tokens = false;
   return request;
 }
 
@@ -298,12 +311,11 @@ Status read_prompt(PromptSpec& spec) {
 namespace {
 
 // Puts the text of a file in the place of its name, unless `is_json`.
-Status read_named_file(const char* flag, const char* what, bool is_json, std::string& text) {
+Status read_named_file(const char* flag, const char* expected, bool is_json, std::string& text) {
   if (is_json) return ok_status();
   std::error_code error;
   if (!std::filesystem::exists(text, error))
-    return invalid_argument("[run] --{}: expected {} in JSON, or a file with {}, got {}", flag,
-                            what, what == std::string_view("tools") ? "them" : "one", text);
+    return invalid_argument("[run] --{}: expected {}, got {}", flag, expected, text);
   PAGODA_ASSIGN_OR_RETURN(text, read_prompt_text(flag, text));
   return ok_status();
 }
@@ -319,10 +331,12 @@ Status read_named_files(PromptSpec& spec) {
   if (spec.json_schema) {
     std::string& schema = *spec.json_schema;
     const bool is_schema = begins_with(schema, '{') || schema == "true" || schema == "false";
-    PAGODA_RETURN_IF_ERROR(read_named_file("json-schema", "a schema", is_schema, schema));
+    PAGODA_RETURN_IF_ERROR(
+        read_named_file("json-schema", "a schema in JSON, or a file with one", is_schema, schema));
   }
   if (!spec.tools) return ok_status();
-  return read_named_file("tools", "tools", begins_with(*spec.tools, '['), *spec.tools);
+  return read_named_file("tools", "tools in JSON, or a file with them",
+                         begins_with(*spec.tools, '['), *spec.tools);
 }
 
 bool is_without_text(const PromptSpec& spec) {
@@ -338,11 +352,7 @@ Result<PromptRequest> make_prompt_request(const ServedModel& model, const Prompt
         num_sources(spec));
   }
   if (!model.tokenizer && !is_without_text(spec)) return model.no_tokenizer;
-  if (spec.chat) {
-    PromptSpec chat = spec;
-    chat.max_tokens = spec.max_tokens.value_or(kDefaultMaxTokens);
-    return make_chat_request(model, chat, messages_of(spec));
-  }
+  if (spec.chat) return chat_request_of(model, spec, messages_of(spec), kDefaultMaxTokens);
   if (spec.tools) return invalid_argument("[run] --tools: expected --chat beside them");
   PAGODA_ASSIGN_OR_RETURN(std::vector<int> token_ids, token_ids_of(model, spec));
   PAGODA_ASSIGN_OR_RETURN(const std::optional<GrammarRequest> grammar, grammar_of(spec));
@@ -354,18 +364,7 @@ Result<PromptRequest> make_prompt_request(const ServedModel& model, const Prompt
 
 Result<PromptRequest> make_chat_request(const ServedModel& model, const PromptSpec& spec,
                                         const OrderedJson& messages) {
-  PAGODA_ASSIGN_OR_RETURN(const ToolUse tools, tools_of(spec));
-  PAGODA_ASSIGN_OR_RETURN(EncodedPrompt encoded,
-                          encode_chat_prompt(model, {.messages_json = json_text(messages),
-                                                     .tools_json = tools.tools_json}));
-  PAGODA_ASSIGN_OR_RETURN(std::optional<GrammarRequest> grammar, grammar_of(spec));
-  PAGODA_ASSIGN_OR_RETURN(AnswerForm form, settle_answer_form(model, encoded.text, tools,
-                                                              /*reads_thoughts=*/true, grammar));
-  PromptRequest request = {.text = {}, .is_chat = true, .parsing = std::move(form.parsing)};
-  PAGODA_ASSIGN_OR_RETURN(request.text, text_request_of(model, spec, std::move(encoded.token_ids),
-                                                        /*fallback=*/std::nullopt, grammar));
-  if (form.shows_special_tokens) request.text.skip_special_tokens = false;
-  return request;
+  return chat_request_of(model, spec, messages, model.engine->limits().max_model_len);
 }
 
 }  // namespace pagoda
