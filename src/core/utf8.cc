@@ -1,9 +1,17 @@
 #include "core/utf8.h"
 
 #include <cstdint>
+#include <cstring>
 
 namespace pagoda {
 namespace {
+
+// Returns whether the eight bytes at `text` are ASCII.
+bool are_ascii(const char* text) {
+  std::uint64_t word;
+  std::memcpy(&word, text, sizeof(word));
+  return (word & 0x8080808080808080) == 0;
+}
 
 // Bytes of the well-formed character at `text`'s start (Unicode's table 3-7); 0: there is none.
 std::size_t utf8_length(std::string_view text) {
@@ -32,6 +40,8 @@ std::size_t utf8_length(std::string_view text) {
 std::size_t find_invalid_utf8(std::string_view text) {
   std::size_t offset = 0;
   while (offset < text.size()) {
+    while (text.size() - offset >= 8 && are_ascii(text.data() + offset)) offset += 8;
+    if (offset == text.size()) break;
     const std::size_t length = utf8_length(text.substr(offset));
     if (length == 0) return offset;
     offset += length;

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <cstdint>
+
 #include "core/json.h"
 #include "core/utf8.h"
 #include "server/base/request_json.h"
@@ -15,37 +18,49 @@ constexpr std::size_t kValueBytes = 32;
 constexpr std::size_t kContainerBytes = 96;
 constexpr std::size_t kStringBytes = 96;
 
+// Faults of a body's values, looked for before any is built.
 struct JsonMeasures {
-  std::size_t too_deep_at = std::string_view::npos;  // the bracket that opens one level too many
-  std::size_t num_bytes = 0;                         // about what its values take
+  std::size_t too_deep_at = std::string_view::npos;   // the bracket that opens one level too many
+  std::size_t too_large_at = std::string_view::npos;  // the byte by which they take too much memory
 };
 
-// Needs no well-formed JSON; ends where it is too deep.
-JsonMeasures measure_json(std::string_view text) {
-  JsonMeasures measures;
-  int depth = 0;
-  bool in_string = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\') ++i;
-      if (c == '"') in_string = false;
-      continue;
-    }
-    if (c == ',') measures.num_bytes += kValueBytes;
-    if (c == '"') {
-      in_string = true;
-      measures.num_bytes += kStringBytes;
-    }
-    if (c == ']' || c == '}') --depth;
-    if (c != '[' && c != '{') continue;
-    measures.num_bytes += kContainerBytes;
-    if (++depth > kMaxJsonDepth) {
-      measures.too_deep_at = i;
-      return measures;
-    }
-  }
+// A byte's meaning for the values around it, outside strings.
+struct ByteMeasure {
+  std::uint8_t num_bytes = 0;  // of memory
+  std::int8_t levels = 0;      // 1: opens one; -1: closes one
+  bool counts = false;
+};
+
+constexpr auto kByteMeasures = [] {
+  std::array<ByteMeasure, 256> measures{};
+  measures[','] = {.num_bytes = kValueBytes, .counts = true};
+  measures['"'] = {.num_bytes = kStringBytes, .counts = true};
+  for (const unsigned char c : {'[', '{'})
+    measures[c] = {.num_bytes = kContainerBytes, .levels = 1, .counts = true};
+  for (const unsigned char c : {']', '}'}) measures[c] = {.levels = -1, .counts = true};
   return measures;
+}();
+
+// Returns the offset of the quote that ends a string, whose text begins at `i`; or the text's end.
+std::size_t end_of_string(std::string_view text, std::size_t i) {
+  while (i < text.size() && text[i] != '"') i += text[i] == '\\' ? 2 : 1;
+  return i;
+}
+
+// Needs no well-formed JSON; ends where it is too deep or too large.
+JsonMeasures measure_json(std::string_view text) {
+  std::size_t num_bytes = 0;
+  int depth = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const ByteMeasure measure = kByteMeasures[static_cast<unsigned char>(text[i])];
+    if (!measure.counts) continue;
+    num_bytes += measure.num_bytes;
+    depth += measure.levels;
+    if (num_bytes > kMaxJsonBytes) return {.too_large_at = i};
+    if (depth > kMaxJsonDepth) return {.too_deep_at = i};
+    if (text[i] == '"') i = end_of_string(text, i + 1);
+  }
+  return {};
 }
 
 }  // namespace
@@ -62,11 +77,11 @@ ApiResult<RequestJson> parse_json_body(std::string_view body) {
                                    measures.too_deep_at),
                        "invalid_json");
   }
-  if (measures.num_bytes > kMaxJsonBytes) {
+  if (measures.too_large_at != std::string_view::npos) {
     return bad_request("",
                        fmt::format("the body: expected values that take at most {} bytes of "
-                                   "memory, got so many that they take {}",
-                                   kMaxJsonBytes, measures.num_bytes),
+                                   "memory, got more at byte {}",
+                                   kMaxJsonBytes, measures.too_large_at),
                        "out_of_range");
   }
   try {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
@@ -99,6 +100,9 @@ struct HttpListener::Impl {
   const std::shared_ptr<RequestMemory> memory;
   AccessLog access_log;
   asio::io_context context;
+  asio::io_context large_bodies;  // parse_request.h
+  asio::executor_work_guard<asio::io_context::executor_type> keeps_large_bodies{
+      large_bodies.get_executor()};
   StreamAcceptor acceptor;
   std::unique_ptr<TlsCertificate> certificate;  // null: plain HTTP
   std::uint16_t port = 0;
@@ -198,8 +202,8 @@ Result<std::shared_ptr<HttpListener::Impl::Connection>> HttpListener::Impl::conn
                             TlsTunnel::open(std::move(client), socket, tls, limits));
   }
   connection->session = std::make_shared<HttpSession>(
-      std::move(socket),
-      HttpSession::Shared{limits, gate, handler, memory, access_log, write_error});
+      std::move(socket), HttpSession::Shared{limits, gate, handler, memory, access_log, write_error,
+                                             large_bodies.get_executor()});
   return connection;
 }
 
@@ -245,6 +249,10 @@ Result<std::unique_ptr<HttpListener>> HttpListener::start(const ListenerOptions&
       context->run();
     }));
   }
+  listener->impl_->threads.push_back(start_thread([context = &listener->impl_->large_bodies] {
+    give_way();
+    context->run();
+  }));
   return listener;
 }
 
@@ -299,6 +307,7 @@ void HttpListener::stop(double deadline_s) {
         lock, [&impl] { return impl.connections.empty() && impl.late_connections.empty(); });
   }
   // Nothing is left to do: run() returns by itself on every thread.
+  impl.keeps_large_bodies.reset();
   for (std::thread& thread : impl.threads) thread.join();
   impl.threads.clear();
 }

@@ -153,7 +153,7 @@ HttpRequestParser::Progress HttpRequestParser::parse_body(boost::beast::flat_buf
 }
 
 std::size_t HttpRequestParser::read_size() const {
-  return request_.body.size() < kSmallBodyBytes ? kReadBytes : kMaxReadBytes;
+  return has_large_body() ? kMaxReadBytes : kReadBytes;
 }
 
 bool HttpRequestParser::expects_continue() const {

@@ -46,6 +46,8 @@ class HttpRequestParser final : private boost::beast::http::basic_parser<true> {
   // request. After kRefused the connection is good for nothing else.
   Progress parse(boost::beast::flat_buffer& received);
 
+  // Returns whether kSmallBodyBytes of the body have come, or more.
+  bool has_large_body() const { return request_.body.size() >= kSmallBodyBytes; }
   // Returns how many bytes to read at a time.
   std::size_t read_size() const;
   // Returns the request as far as it has come; whole once parse() says so.

@@ -15,6 +15,7 @@
 #include "server/base/api_error.h"
 #include "server/base/error_response.h"
 #include "server/http/http_head.h"
+#include "server/http/parse_request.h"
 
 namespace pagoda {
 namespace {
@@ -152,7 +153,8 @@ asio::awaitable<HttpSession::ReadOutcome> HttpSession::read(Incoming& incoming, 
   const TimePoint end =
       std::chrono::steady_clock::now() + SocketDeadline::to_duration(times.total_s);
   while (true) {
-    const Progress progress = incoming.parser.parse(buffer_);
+    const Progress progress =
+        co_await parse_request(incoming.parser, buffer_, shared_.large_bodies);
     if (progress == Progress::kRefused) {
       incoming.refusal = std::move(incoming.parser.refusal());
       co_return ReadOutcome::kRefused;

@@ -33,6 +33,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
     std::shared_ptr<RequestMemory> memory;
     AccessLog& access_log;
     const ErrorWriter& write_error;
+    boost::asio::any_io_executor large_bodies;  // parse_request.h
   };
   // REQUIRES: `socket` is bound to a strand of its own.
   HttpSession(StreamSocket socket, const Shared& shared);
