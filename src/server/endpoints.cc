@@ -1,5 +1,6 @@
 #include "server/endpoints.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "server/anthropic/anthropic_endpoints.h"
@@ -46,6 +47,15 @@ std::string percent_decoded(std::string_view text) {
   return decoded;
 }
 
+// Returns the endpoint of a table that an alias stands for, at the alias's path.
+Endpoint endpoint_at(const EndpointAlias& alias, const EndpointTable& table) {
+  Endpoint endpoint = *std::ranges::find(table.endpoints, alias.of, &Endpoint::path);
+  endpoint.path = alias.path;
+  endpoint.operation_id = alias.operation_id;
+  endpoint.summary = alias.summary;
+  return endpoint;
+}
+
 }  // namespace
 
 std::span<const Endpoint> endpoints() {
@@ -54,7 +64,9 @@ std::span<const Endpoint> endpoints() {
     for (const EndpointTable& table :
          {page_endpoints(), information_endpoints(), openai_endpoints(), responses_endpoints(),
           anthropic_endpoints(), ollama_endpoints(), llama_cpp_endpoints(), pooling_endpoints()}) {
-      for (Endpoint endpoint : table.endpoints) {
+      std::vector<Endpoint> own(table.endpoints.begin(), table.endpoints.end());
+      for (const EndpointAlias& alias : table.aliases) own.push_back(endpoint_at(alias, table));
+      for (Endpoint& endpoint : own) {
         endpoint.errors = table.errors;
         joined.push_back(endpoint);
       }

@@ -44,7 +44,8 @@ constexpr Endpoint kAnthropicEndpoints[] = {
 }  // namespace
 
 EndpointTable anthropic_endpoints() {
-  return {kAnthropicEndpoints, {anthropic_error_body, {"AnthropicError", anthropic_error_schema}}};
+  return {.endpoints = kAnthropicEndpoints,
+          .errors = {anthropic_error_body, {"AnthropicError", anthropic_error_schema}}};
 }
 
 }  // namespace pagoda

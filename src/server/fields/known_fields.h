@@ -1,10 +1,11 @@
 // Names of request fields that other servers know and that have no part in an answer here:
 // OpenAI's, vLLM's, SGLang's, llama.cpp's and Ollama's. A field that would change an answer there
-// is refused by name: no client shall take another answer for the one that it asked for. A field
-// that never would is accepted.
+// is refused by name: no client shall take another answer for the one that it asked for. OpenAI's
+// fields that never would are accepted.
 //
 // Names that are done are declared where they are read (generation_fields.h, chat_request.h and so
-// on). A name in neither place is unknown: it is logged once and passed over.
+// on). A name in neither place is unknown: it is logged once and passed over. So are the fields of
+// other servers that would change no answer.
 #pragma once
 
 #include <vector>

@@ -59,9 +59,18 @@ struct Endpoint {
   std::string_view parameter() const;
 };
 
+// Another path of an endpoint, where clients of other servers look for it.
+struct EndpointAlias {
+  std::string_view path;
+  std::string_view of;  // the path of an endpoint of its table
+  std::string_view operation_id;
+  std::string_view summary;
+};
+
 // The endpoints of an API.
 struct EndpointTable {
   std::span<const Endpoint> endpoints;
+  std::span<const EndpointAlias> aliases = {};
   ErrorFormat errors = {};
 };
 

@@ -63,12 +63,6 @@ constexpr Endpoint kInformationEndpoints[] = {
      .operation_id = "health",
      .summary = "Whether the engine works",
      .answer_schema = {"Health", health_schema}},
-    {.path = "/ping",
-     .tell = [](const ServerFacts& facts) { return health_response(facts.service); },
-     .asks_for_no_key = true,
-     .operation_id = "ping",
-     .summary = "The same, where SageMaker looks for it",
-     .answer_schema = {"Health", health_schema}},
     {.path = "/livez",
      .tell = [](const ServerFacts&) { return live_response(); },
      .asks_for_no_key = true,
@@ -183,10 +177,17 @@ constexpr Endpoint kInformationEndpoints[] = {
      .answer_schema = {"Text", prompt_text_schema}},
 };
 
+constexpr EndpointAlias kInformationAliases[] = {
+    {.path = "/ping",
+     .of = "/health",
+     .operation_id = "ping",
+     .summary = "The same, where SageMaker looks for it"},
+};
+
 }  // namespace
 
 EndpointTable information_endpoints() {
-  return {kInformationEndpoints};
+  return {.endpoints = kInformationEndpoints, .aliases = kInformationAliases};
 }
 
 }  // namespace pagoda

@@ -94,7 +94,8 @@ constexpr Endpoint kOllamaEndpoints[] = {
 }  // namespace
 
 EndpointTable ollama_endpoints() {
-  return {kOllamaEndpoints, {ollama_error_body, {"OllamaError", ollama_error_schema}}};
+  return {.endpoints = kOllamaEndpoints,
+          .errors = {ollama_error_body, {"OllamaError", ollama_error_schema}}};
 }
 
 }  // namespace pagoda

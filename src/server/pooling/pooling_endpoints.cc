@@ -67,22 +67,6 @@ constexpr Endpoint kPoolingEndpoints[] = {
      .summary = "Puts documents in order by how well they fit a query",
      .request_schema = {"RerankRequest", rerank_request_schema},
      .answer_schema = {"RankedDocuments", ranked_documents_schema}},
-    {.path = "/rerank",
-     .read = handle_rerank,
-     .generates = true,
-     .is_whole = true,
-     .operation_id = "plainRerank",
-     .summary = "The same, where clients of vLLM and llama.cpp look for it",
-     .request_schema = {"RerankRequest", rerank_request_schema},
-     .answer_schema = {"RankedDocuments", ranked_documents_schema}},
-    {.path = "/v2/rerank",
-     .read = handle_rerank,
-     .generates = true,
-     .is_whole = true,
-     .operation_id = "cohereRerank",
-     .summary = "The same, where clients of Cohere look for it",
-     .request_schema = {"RerankRequest", rerank_request_schema},
-     .answer_schema = {"RankedDocuments", ranked_documents_schema}},
     {.path = "/v1/score",
      .read = handle_score,
      .generates = true,
@@ -91,20 +75,27 @@ constexpr Endpoint kPoolingEndpoints[] = {
      .summary = "Says how well pairs of texts go together",
      .request_schema = {"ScoreRequest", score_request_schema},
      .answer_schema = {"ScoreList", score_list_schema}},
+};
+
+constexpr EndpointAlias kPoolingAliases[] = {
+    {.path = "/rerank",
+     .of = "/v1/rerank",
+     .operation_id = "plainRerank",
+     .summary = "The same, where clients of vLLM and llama.cpp look for it"},
+    {.path = "/v2/rerank",
+     .of = "/v1/rerank",
+     .operation_id = "cohereRerank",
+     .summary = "The same, where clients of Cohere look for it"},
     {.path = "/score",
-     .read = handle_score,
-     .generates = true,
-     .is_whole = true,
+     .of = "/v1/score",
      .operation_id = "plainScore",
-     .summary = "The same, where clients of vLLM look for it",
-     .request_schema = {"ScoreRequest", score_request_schema},
-     .answer_schema = {"ScoreList", score_list_schema}},
+     .summary = "The same, where clients of vLLM look for it"},
 };
 
 }  // namespace
 
 EndpointTable pooling_endpoints() {
-  return {kPoolingEndpoints};
+  return {.endpoints = kPoolingEndpoints, .aliases = kPoolingAliases};
 }
 
 }  // namespace pagoda
