@@ -7,6 +7,7 @@
 #include <limits>
 #include <vector>
 
+#include "backend/cpu/six_bit_words.h"
 #include "core/half.h"
 #include "quant/iq4_xs.h"
 #include "quant/q2_k.h"
@@ -162,22 +163,15 @@ void put_six_bit(const SuperBlock& block, int column, std::byte* words) {
   store_words(words, column, values);
 }
 
+SixBitNumbers<std::uint32_t> get_six_bit(const std::byte* words, int column, int b) {
+  const auto word = [&](int i) { return load_word(words + i * kLineBytes + 4 * column); };
+  return six_bit_numbers(word(0), word(1), word(2), static_cast<std::uint32_t>(b));
+}
+
 struct BlockNumbers {
   int scale;
   int minimum;
 };
-
-BlockNumbers get_six_bit(const std::byte* words, int column, int b) {
-  std::uint32_t values[3];
-  for (int i = 0; i < 3; ++i) values[i] = load_word(words + i * kLineBytes + 4 * column);
-  const auto bits = [](std::uint32_t word, int at, int count) {
-    return static_cast<int>(word >> at & ((1u << count) - 1));
-  };
-  if (b < 5) return {bits(values[0], 6 * b, 6), bits(values[1], 6 * b, 6)};
-  if (b < 7) return {bits(values[2], 6 * (b - 5), 6), bits(values[2], 12 + 6 * (b - 5), 6)};
-  return {bits(values[2], 24, 4) | bits(values[0], 30, 2) << 4,
-          bits(values[2], 28, 4) | bits(values[1], 30, 2) << 4};
-}
 
 void put_minimum_scale(const auto& packed, int column, std::byte* group) {
   if constexpr (requires { packed.minimum_scale; }) {
@@ -373,7 +367,8 @@ Affine block_affine(const PanelLayout& layout, const std::byte* panel, const std
   } else {
     BlockNumbers of_block = {};
     if constexpr (kFormat.header == PanelHeader::kSixBit) {
-      of_block = get_six_bit(numbers, column, b);
+      const auto [scale, minimum] = get_six_bit(numbers, column, b);
+      of_block = {static_cast<int>(scale), static_cast<int>(minimum)};
     } else if constexpr (kFormat.header == PanelHeader::kNibbles) {
       const int both = static_cast<int>(numbers[b * kColumns + column]);
       of_block = {both & 15, both >> 4};

@@ -23,7 +23,8 @@ PAGODA_INLINE TileView view_of(const std::byte* tile, const ActivationLayout& la
           reinterpret_cast<const std::int32_t*>(end) + numbers};
 }
 
-std::int64_t tile_bytes(const ActivationLayout& layout, int tile_rows, std::int64_t cols) {
+PAGODA_INLINE std::int64_t tile_bytes(const ActivationLayout& layout, int tile_rows,
+                                      std::int64_t cols) {
   return integer_tile_bytes(layout, tile_rows, cols, kLineBytes, 2);
 }
 

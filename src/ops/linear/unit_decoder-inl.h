@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "backend/cpu/six_bit_words.h"
 #include "hwy/highway.h"
 #include "ops/linear/linear_kernels.h"
 
@@ -79,23 +80,6 @@ HWY_INLINE std::uint32_t word_of(const std::byte* words, int line, int column) {
   std::uint32_t word;
   std::memcpy(&word, words + line * kLineBytes + 4 * column, sizeof(word));
   return word;
-}
-
-// Integers of Q4_K and Q5_K.
-HWY_INLINE void six_bit_numbers(const std::byte* words, int b, int column, int& scale,
-                                int& minimum) {
-  const std::uint32_t w0 = word_of(words, 0, column), w1 = word_of(words, 1, column);
-  const std::uint32_t w2 = word_of(words, 2, column);
-  if (b < 5) {
-    scale = static_cast<int>(w0 >> (6 * b) & 63);
-    minimum = static_cast<int>(w1 >> (6 * b) & 63);
-  } else if (b < 7) {
-    scale = static_cast<int>(w2 >> (6 * (b - 5)) & 63);
-    minimum = static_cast<int>(w2 >> (12 + 6 * (b - 5)) & 63);
-  } else {
-    scale = static_cast<int>((w2 >> 24 & 15) | w0 >> 30 << 4);
-    minimum = static_cast<int>((w2 >> 28 & 15) | w1 >> 30 << 4);
-  }
 }
 
 // Decodes one panel.
@@ -232,7 +216,11 @@ class UnitDecoder {
   HWY_INLINE void read_integers(int b, int column, int& scale, int& minimum) const {
     const std::byte* integers = group_ + kLineBytes;
     if constexpr (kFormat.header == PanelHeader::kSixBit) {
-      six_bit_numbers(integers, b, column, scale, minimum);
+      const auto of_block =
+          six_bit_numbers(word_of(integers, 0, column), word_of(integers, 1, column),
+                          word_of(integers, 2, column), b);
+      scale = static_cast<int>(of_block.scale);
+      minimum = static_cast<int>(of_block.minimum);
     } else {
       const auto byte = static_cast<int>(integers[b * kPanelColumns + column]);
       const bool is_nibbles = kFormat.header == PanelHeader::kNibbles;

@@ -9,6 +9,7 @@
 // function of a shared header would be linked into code that runs everywhere.
 #include <immintrin.h>
 
+#include "backend/cpu/six_bit_words.h"
 #include "ops/linear/linear_kernels.h"
 #include "ops/linear/sum_tile-inl.h"
 #include "ops/linear/unrolled-inl.h"
@@ -133,30 +134,16 @@ struct BlockNumbers {
   Floats minimum;
 };
 
-// Bits [at, at + 6) of each word; of block 7, low four and high two bits.
-PAGODA_INLINE __m256i six_bits(__m256i words, int at) {
-  return _mm256_and_si256(_mm256_srl_epi32(words, _mm_cvtsi32_si128(at)), _mm256_set1_epi32(63));
-}
-PAGODA_INLINE __m256i last_six_bits(__m256i low, int at, __m256i high) {
-  const __m256i four =
-      _mm256_and_si256(_mm256_srl_epi32(low, _mm_cvtsi32_si128(at)), _mm256_set1_epi32(15));
-  return _mm256_or_si256(four, _mm256_slli_epi32(_mm256_srli_epi32(high, 30), 4));
-}
-
 // Reads the six-bit numbers of 8 columns.
-PAGODA_INLINE void six_bit_numbers(const std::byte* words, int block, __m256i& scale,
-                                   __m256i& minimum) {
-  const __m256i low = load_integers(words + 2 * kLineBytes);
-  if (block < 5) {
-    scale = six_bits(load_integers(words), 6 * block);
-    minimum = six_bits(load_integers(words + kLineBytes), 6 * block);
-  } else if (block < 7) {
-    scale = six_bits(low, 6 * (block - 5));
-    minimum = six_bits(low, 12 + 6 * (block - 5));
-  } else {
-    scale = last_six_bits(low, 24, load_integers(words));
-    minimum = last_six_bits(low, 28, load_integers(words + kLineBytes));
-  }
+PAGODA_INLINE void read_six_bit(const std::byte* words, int block, __m256i& scale,
+                                __m256i& minimum) {
+  using Words = std::uint32_t __attribute__((vector_size(32)));
+  const auto word = [&](int i)
+                        PAGODA_FLATTEN { return Words(load_integers(words + i * kLineBytes)); };
+  const auto of_block =
+      six_bit_numbers(word(0), word(1), word(2), static_cast<std::uint32_t>(block));
+  scale = __m256i(of_block.scale);
+  minimum = __m256i(of_block.minimum);
 }
 
 PAGODA_INLINE __m128i load_bytes(const std::byte* from) {
@@ -179,7 +166,7 @@ PAGODA_INLINE BlockNumbers block_numbers(const std::byte* group, int block) {
     for_all<kHalves>([&](auto h) PAGODA_FLATTEN {
       const std::byte* bytes = group + kLineBytes + block * kPanelColumns + h * kHalfColumns;
       if constexpr (kHeader == PanelHeader::kSixBit) {
-        six_bit_numbers(group + kLineBytes + h * kHalfBytes, block, scale.half[h], minimum.half[h]);
+        read_six_bit(group + kLineBytes + h * kHalfBytes, block, scale.half[h], minimum.half[h]);
       } else if constexpr (kHeader == PanelHeader::kBytes) {
         scale.half[h] = _mm256_cvtepi8_epi32(load_bytes(bytes));
       } else {

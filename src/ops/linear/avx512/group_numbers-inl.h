@@ -3,6 +3,7 @@
 
 #include <immintrin.h>
 
+#include "backend/cpu/six_bit_words.h"
 #include "ops/linear/avx512/codes-inl.h"
 #include "ops/linear/unrolled-inl.h"
 
@@ -30,22 +31,10 @@ PAGODA_INLINE __m512i bits_of(__m512i words) {
   return _mm512_and_si512(shifted, _mm512_set1_epi32((1 << kCount) - 1));
 }
 
-struct SixBitNumbers {
-  __m512i scale;
-  __m512i minimum;
-};
-template <int kBlock>
-PAGODA_INLINE SixBitNumbers six_bit_numbers(__m512i w0, __m512i w1, __m512i w2) {
-  if constexpr (kBlock < 5) {
-    return {bits_of<6 * kBlock, 6>(w0), bits_of<6 * kBlock, 6>(w1)};
-  } else if constexpr (kBlock < 7) {
-    return {bits_of<6 * (kBlock - 5), 6>(w2), bits_of<12 + 6 * (kBlock - 5), 6>(w2)};
-  } else {
-    const __m512i scale = _mm512_slli_epi32(bits_of<30, 2>(w0), 4);
-    const __m512i minimum = _mm512_slli_epi32(bits_of<30, 2>(w1), 4);
-    return {_mm512_or_si512(bits_of<24, 4>(w2), scale),
-            _mm512_or_si512(bits_of<28, 4>(w2), minimum)};
-  }
+using Words = std::uint32_t __attribute__((vector_size(64)));
+
+PAGODA_INLINE Words load_words(const std::byte* line) {
+  return Words(load_line(line));
 }
 
 PAGODA_INLINE __m128i load_bytes(const std::byte* bytes) {
@@ -80,12 +69,12 @@ PAGODA_INLINE void read_numbers(const std::byte* group, GroupNumbers<kKind>& num
   } else {
     const __m512 scale = load_halves(group);
     const __m512 minimum = _mm512_sub_ps(_mm512_setzero_ps(), load_halves(group + kHalvesBytes));
-    const __m512i w0 = load_line(integers), w1 = load_line(integers + kLineBytes);
-    const __m512i w2 = load_line(integers + 2 * kLineBytes);
+    const Words w0 = load_words(integers), w1 = load_words(integers + kLineBytes);
+    const Words w2 = load_words(integers + 2 * kLineBytes);
     for_all<Numbers::kBlocks>([&](auto b) PAGODA_FLATTEN {
-      const SixBitNumbers of_block = six_bit_numbers<decltype(b)::kValue>(w0, w1, w2);
-      numbers.scales[b] = _mm512_mul_ps(scale, _mm512_cvtepi32_ps(of_block.scale));
-      numbers.minima[b] = _mm512_mul_ps(minimum, _mm512_cvtepi32_ps(of_block.minimum));
+      const auto of_block = six_bit_numbers(w0, w1, w2, decltype(b)::kValue);
+      numbers.scales[b] = _mm512_mul_ps(scale, _mm512_cvtepi32_ps(__m512i(of_block.scale)));
+      numbers.minima[b] = _mm512_mul_ps(minimum, _mm512_cvtepi32_ps(__m512i(of_block.minimum)));
     });
   }
 }

@@ -30,19 +30,10 @@ template <PanelKind kKind, Rounding kRounding, int kRows>
 class FewRowsTile {
  public:
   using Loops = TileLoops<kKind, kRounding>;
-  static constexpr PanelFormat kFormat = Loops::kFormat;
-  static constexpr bool kIsBytes = Loops::kIsBytes;
-  static constexpr bool kHasSpans = Loops::kHasSpans;
-  static constexpr int kRowBytes = Loops::kRowBytes;
-  static constexpr int kUnitsOfBlock = Loops::kUnitsOfBlock;
-  static constexpr int kBlocksOfUnit = Loops::kBlocksOfUnit;
-  static constexpr int kStepsOfBlock = Loops::kStepsOfBlock;
-  static constexpr int kUnitsOfGroup = Loops::kUnitsOfGroup;
-  static constexpr int kUnitsOfSpan = Loops::kUnitsOfSpan;
-  static constexpr int kUnitBytes = kFormat.group_bytes() / kUnitsOfGroup;
+  static constexpr int kUnitBytes = Loops::kFormat.group_bytes() / Loops::kUnitsOfGroup;
 
   // The lines of what is multiplied under one scale, or of a unit where that is more.
-  static constexpr int kLines = (kUnitBytes * kUnitsOfBlock + kLineBytes - 1) / kLineBytes;
+  static constexpr int kLines = (kUnitBytes * Loops::kUnitsOfBlock + kLineBytes - 1) / kLineBytes;
 
   // Not inlined: it takes all registers.
   __attribute__((noinline)) static void multiply(const PanelProduct& product,
@@ -57,28 +48,28 @@ class FewRowsTile {
     __m512 sums[kRows][1], spans[kRows][1];
     set_to_zero(sums);
     set_to_zero(spans);
-    const std::int64_t num_groups = kFormat.num_groups(product.cols);
+    const std::int64_t num_groups = Loops::kFormat.num_groups(product.cols);
     std::int64_t units_done = 0;
-    for (std::int64_t g = 0; g < num_groups; ++g, group += kFormat.group_bytes()) {
+    for (std::int64_t g = 0; g < num_groups; ++g, group += Loops::kFormat.group_bytes()) {
       GroupNumbers<kKind> numbers[1];
       read_panels(product, panel, group, g, numbers);
-      for (int unit = 0; unit < kUnitsOfGroup; unit += kUnitsOfBlock) {
-        for_all<kBlocksOfUnit>([&](auto block) PAGODA_FLATTEN {
+      for (int unit = 0; unit < Loops::kUnitsOfGroup; unit += Loops::kUnitsOfBlock) {
+        for_all<Loops::kBlocksOfUnit>([&](auto block) PAGODA_FLATTEN {
           __m512i s[kRows][1];
           sum_block<decltype(block)::kValue>(reader, {group, unit, product.prefetch}, x, rows, s);
-          const int at = unit / kUnitsOfBlock * kBlocksOfUnit + block;
+          const int at = unit / Loops::kUnitsOfBlock * Loops::kBlocksOfUnit + block;
           add_block<Loops>(numbers, at, s, rows, sums);
           next_block<Loops, kRows>(rows);
         });
         if constexpr (Loops::kHasGroups) {
-          minima[0][units_done % kUnitsOfSpan] = minima_of(numbers[0]);
+          minima[0][units_done % Loops::kUnitsOfSpan] = minima_of(numbers[0]);
         }
-        x += kUnitsOfBlock * kRows * kRowBytes;
-        units_done += kUnitsOfBlock;
-        const bool is_last = units_done == num_groups * kUnitsOfGroup;
-        if (kHasSpans && (units_done % kUnitsOfSpan == 0 || is_last)) {
+        x += Loops::kUnitsOfBlock * kRows * Loops::kRowBytes;
+        units_done += Loops::kUnitsOfBlock;
+        const bool is_last = units_done == num_groups * Loops::kUnitsOfGroup;
+        if (Loops::kHasSpans && (units_done % Loops::kUnitsOfSpan == 0 || is_last)) {
           if constexpr (Loops::kHasGroups)
-            add_float_minima(rows.pairs, (units_done - 1) % kUnitsOfSpan + 1, minima, sums);
+            add_float_minima(rows.pairs, (units_done - 1) % Loops::kUnitsOfSpan + 1, minima, sums);
           add_span(scales_of_span<Loops, kRows>(rows), sums, spans);
           next_span<Loops, kRows>(rows);
         }
@@ -87,7 +78,7 @@ class FewRowsTile {
     if constexpr (Loops::kHasPowers) {
       lower(product, least_powers<kRows>(product, first_row), first_panel, sums);
     }
-    store_sums<kRows, 1>(kHasSpans ? spans : sums, product, first_row, first_panel);
+    store_sums<kRows, 1>(Loops::kHasSpans ? spans : sums, product, first_row, first_panel);
   }
 
  private:
@@ -107,20 +98,20 @@ class FewRowsTile {
   PAGODA_INLINE static void sum_block(const PairReader<kKind>& reader, const UnitsAt& units,
                                       const std::byte* x, const RowNumbers& rows,
                                       __m512i (&s)[kRows][1]) {
-    if constexpr (kIsBytes) {
-      start_block<kKind, kIsBytes>(rows.integer_sums, s);
+    if constexpr (Loops::kIsBytes) {
+      start_block<kKind, Loops::kIsBytes>(rows.integer_sums, s);
       for_steps<kBlock>(units, [&](auto unit, auto step, auto* low, auto* high) PAGODA_FLATTEN {
         Loops::template add_step<decltype(step)::kValue>(reader, low, high, 0,
-                                                         x + unit * kRows * kRowBytes, s);
+                                                         x + unit * kRows * Loops::kRowBytes, s);
       });
     } else {
       FewRowsBlock<kKind, kRows> sums(rows.sums);
-      if constexpr (kFormat.low_bits == 16) {
+      if constexpr (Loops::kFormat.low_bits == 16) {
         add_words(reader, units, x, sums);
       } else {
         for_steps<kBlock>(units, [&](auto unit, auto step, auto* low, auto* high) PAGODA_FLATTEN {
-          sums.template add<decltype(step)::kValue>(reader, low, high, x + unit * kRows * kRowBytes,
-                                                    kRowBytes);
+          sums.template add<decltype(step)::kValue>(
+              reader, low, high, x + unit * kRows * Loops::kRowBytes, Loops::kRowBytes);
         });
       }
       for_all<kRows>([&](auto r) PAGODA_FLATTEN { s[r][0] = sums.sum(r); });
@@ -132,17 +123,17 @@ class FewRowsTile {
   PAGODA_INLINE static void add_words(const PairReader<kKind>& reader, const UnitsAt& units,
                                       const std::byte* x, FewRowsBlock<kKind, kRows>& sums) {
     constexpr int kStepsAtOnce = 8;
-    static_assert(kStepsOfBlock % kStepsAtOnce == 0 && kBlocksOfUnit == 1);
-    const std::byte* line =
-        units.group + kFormat.low_plane() + units.first * kFormat.low_bits * kLineBytes;
+    static_assert(Loops::kStepsOfBlock % kStepsAtOnce == 0 && Loops::kBlocksOfUnit == 1);
+    const std::byte* line = units.group + Loops::kFormat.low_plane() +
+                            units.first * Loops::kFormat.low_bits * kLineBytes;
     prefetch_ahead<kKind, 0, 1>(units.group, units.prefetch);
-    for (int unit = 0; unit < kUnitsOfBlock; ++unit, x += kRows * kRowBytes) {
+    for (int unit = 0; unit < Loops::kUnitsOfBlock; ++unit, x += kRows * Loops::kRowBytes) {
       const std::byte* pairs = x;
 #pragma GCC unroll 1
-      for (int step = 0; step < kStepsOfBlock; step += kStepsAtOnce) {
+      for (int step = 0; step < Loops::kStepsOfBlock; step += kStepsAtOnce) {
         for_all<kStepsAtOnce>([&](auto at) PAGODA_FLATTEN {
           prefetch_ahead<kKind, at, at + 1>(line, units.prefetch);
-          sums.template add<decltype(at)::kValue>(reader, line, line, pairs, kRowBytes);
+          sums.template add<decltype(at)::kValue>(reader, line, line, pairs, Loops::kRowBytes);
         });
         line += kStepsAtOnce * kLineBytes;
         pairs += kStepsAtOnce * 2 * sizeof(std::int16_t);
@@ -154,17 +145,18 @@ class FewRowsTile {
   // its planes begin at `low` and `high`.
   template <int kBlock, class Visit>
   PAGODA_INLINE static void for_steps(const UnitsAt& units, const Visit& visit) {
-    constexpr int kStepsAtOnce = kStepsOfBlock * kUnitsOfBlock * kBlocksOfUnit;
-    for_all<kUnitsOfBlock>([&](auto unit) PAGODA_FLATTEN {
+    constexpr int kStepsAtOnce = Loops::kStepsOfBlock * Loops::kUnitsOfBlock * Loops::kBlocksOfUnit;
+    for_all<Loops::kUnitsOfBlock>([&](auto unit) PAGODA_FLATTEN {
       const int at = units.first + unit;
-      const std::byte* low = units.group + kFormat.low_plane() + at * kFormat.low_bits * kLineBytes;
+      const std::byte* low =
+          units.group + Loops::kFormat.low_plane() + at * Loops::kFormat.low_bits * kLineBytes;
       const std::byte* high =
-          units.group + kFormat.high_plane() + at * kFormat.high_bits * kLineBytes;
-      for_all<kBlock * kStepsOfBlock + kStepsOfBlock, kBlock * kStepsOfBlock>(
+          units.group + Loops::kFormat.high_plane() + at * Loops::kFormat.high_bits * kLineBytes;
+      for_all<kBlock * Loops::kStepsOfBlock + Loops::kStepsOfBlock, kBlock * Loops::kStepsOfBlock>(
           [&](auto step) PAGODA_FLATTEN {
             // One by one: a burst would hold up the loads behind it.
             constexpr int kUnitOfBlock = decltype(unit)::kValue, kStep = decltype(step)::kValue;
-            constexpr int kAt = kUnitOfBlock * kStepsOfBlock + kStep;
+            constexpr int kAt = kUnitOfBlock * Loops::kStepsOfBlock + kStep;
             prefetch_ahead<kKind, kLines * kAt / kStepsAtOnce, kLines*(kAt + 1) / kStepsAtOnce>(
                 units.group + units.first * kUnitBytes, units.prefetch);
             visit(unit, step, low, high);

@@ -58,15 +58,6 @@ template <PanelKind kKind, Rounding kRounding, int kRows>
 class ManyRowsTile {
  public:
   using Loops = TileLoops<kKind, kRounding>;
-  static constexpr PanelFormat kFormat = Loops::kFormat;
-  static constexpr bool kIsBytes = Loops::kIsBytes;
-  static constexpr bool kHasSpans = Loops::kHasSpans;
-  static constexpr int kRowBytes = Loops::kRowBytes;
-  static constexpr int kUnitsOfBlock = Loops::kUnitsOfBlock;
-  static constexpr int kBlocksOfUnit = Loops::kBlocksOfUnit;
-  static constexpr int kStepsOfBlock = Loops::kStepsOfBlock;
-  static constexpr int kUnitsOfGroup = Loops::kUnitsOfGroup;
-  static constexpr int kUnitsOfSpan = Loops::kUnitsOfSpan;
 
   // `waiting` is the tile's sums, [rows][panels][16]. Not inlined: it takes all registers.
   __attribute__((noinline)) static void multiply(const PanelProduct& product, const Slice& slice,
@@ -74,39 +65,40 @@ class ManyRowsTile {
                                                  float* waiting) {
     const PairReader<kKind> reader;
     const std::byte* panel = product.panels + first_panel * product.panel_bytes;
-    const std::byte* group = panel + product.header_area + slice.begin * kFormat.group_bytes();
-    auto [x, rows] = rows_at<Loops, kRows>(product, first_row, slice.begin * kUnitsOfGroup);
+    const std::byte* group =
+        panel + product.header_area + slice.begin * Loops::kFormat.group_bytes();
+    auto [x, rows] = rows_at<Loops, kRows>(product, first_row, slice.begin * Loops::kUnitsOfGroup);
     const PanelMinima* minima = slice.minima;
     __m512 sums[kRows][kPanels];
     set_to_zero(sums);
-    if (!kHasSpans && slice.begin > 0) load_sums(waiting, sums);
-    std::int64_t units_done = slice.begin * kUnitsOfGroup;
+    if (!Loops::kHasSpans && slice.begin > 0) load_sums(waiting, sums);
+    std::int64_t units_done = slice.begin * Loops::kUnitsOfGroup;
     LinesAhead ahead = slice.ahead;
-    for (std::int64_t g = slice.begin; g < slice.end; ++g, group += kFormat.group_bytes()) {
+    for (std::int64_t g = slice.begin; g < slice.end; ++g, group += Loops::kFormat.group_bytes()) {
       ahead.fetch(product.panel_bytes);
       GroupNumbers<kKind> numbers[kPanels];
       read_panels(product, panel, group, g, numbers);
-      for (int unit = 0; unit < kUnitsOfGroup; unit += kUnitsOfBlock) {
-        for_all<kBlocksOfUnit>([&](auto block) PAGODA_FLATTEN {
+      for (int unit = 0; unit < Loops::kUnitsOfGroup; unit += Loops::kUnitsOfBlock) {
+        for_all<Loops::kBlocksOfUnit>([&](auto block) PAGODA_FLATTEN {
           __m512i s[kRows][kPanels];
-          start_block<kKind, kIsBytes>(rows.integer_sums, s);
-          for_all<kUnitsOfBlock>([&](auto u) PAGODA_FLATTEN {
+          start_block<kKind, Loops::kIsBytes>(rows.integer_sums, s);
+          for_all<Loops::kUnitsOfBlock>([&](auto u) PAGODA_FLATTEN {
             add_products<decltype(block)::kValue>(reader, group, product.panel_bytes, unit + u,
-                                                  x + u * kRows * kRowBytes, s);
+                                                  x + u * kRows * Loops::kRowBytes, s);
           });
-          const int at = unit / kUnitsOfBlock * kBlocksOfUnit + block;
+          const int at = unit / Loops::kUnitsOfBlock * Loops::kBlocksOfUnit + block;
           add_block<Loops>(numbers, at, s, rows, sums);
           next_block<Loops, kRows>(rows);
         });
-        x += kUnitsOfBlock * kRows * kRowBytes;
-        units_done += kUnitsOfBlock;
-        const bool is_end = units_done == slice.end * kUnitsOfGroup;
-        if (kHasSpans && (units_done % kUnitsOfSpan == 0 || is_end)) {
-          const bool is_first = units_done <= kUnitsOfSpan;
+        x += Loops::kUnitsOfBlock * kRows * Loops::kRowBytes;
+        units_done += Loops::kUnitsOfBlock;
+        const bool is_end = units_done == slice.end * Loops::kUnitsOfGroup;
+        if (Loops::kHasSpans && (units_done % Loops::kUnitsOfSpan == 0 || is_end)) {
+          const bool is_first = units_done <= Loops::kUnitsOfSpan;
           if constexpr (Loops::kHasGroups) {
             const auto packed = [&](auto p)
                                     PAGODA_FLATTEN -> const PackedMinima& { return minima->of[p]; };
-            add_minima<kRows>(rows.pairs, (units_done - 1) % kUnitsOfSpan + 1, packed, sums);
+            add_minima<kRows>(rows.pairs, (units_done - 1) % Loops::kUnitsOfSpan + 1, packed, sums);
             ++minima;
           }
           wait_for_spans(scales_of_span<Loops, kRows>(rows), is_first, sums, waiting);
@@ -114,14 +106,14 @@ class ManyRowsTile {
         }
       }
     }
-    if (slice.end == kFormat.num_groups(product.cols)) {
-      if constexpr (kHasSpans) load_sums(waiting, sums);
+    if (slice.end == Loops::kFormat.num_groups(product.cols)) {
+      if constexpr (Loops::kHasSpans) load_sums(waiting, sums);
       if constexpr (Loops::kHasPowers) {
         lower(product, least_powers<kRows>(product, first_row), first_panel, sums);
       }
       return store_sums<kRows, kPanels>(sums, product, first_row, first_panel);
     }
-    if constexpr (!kHasSpans) {
+    if constexpr (!Loops::kHasSpans) {
       for_sums([&](auto r, auto p, int at)
                    PAGODA_FLATTEN { _mm512_store_ps(waiting + at, sums[r][p]); });
     }
@@ -159,10 +151,12 @@ class ManyRowsTile {
   PAGODA_INLINE static void add_products(const PairReader<kKind>& reader, const std::byte* group,
                                          std::int64_t panel_bytes, int unit, const std::byte* x,
                                          __m512i (&s)[kRows][kPanels]) {
-    const std::byte* low = group + kFormat.low_plane() + unit * kFormat.low_bits * kLineBytes;
-    const std::byte* high = group + kFormat.high_plane() + unit * kFormat.high_bits * kLineBytes;
-    for_all<kStepsOfBlock>([&](auto i) PAGODA_FLATTEN {
-      constexpr int kStep = kBlock * kStepsOfBlock + decltype(i)::kValue;
+    const std::byte* low =
+        group + Loops::kFormat.low_plane() + unit * Loops::kFormat.low_bits * kLineBytes;
+    const std::byte* high =
+        group + Loops::kFormat.high_plane() + unit * Loops::kFormat.high_bits * kLineBytes;
+    for_all<Loops::kStepsOfBlock>([&](auto i) PAGODA_FLATTEN {
+      constexpr int kStep = kBlock * Loops::kStepsOfBlock + decltype(i)::kValue;
       Loops::template add_step<kStep>(reader, low, high, panel_bytes, x, s);
     });
   }

@@ -34,17 +34,16 @@ struct SuperNumbers {
 };
 
 template <PanelKind kKind, int kBlock>
-PAGODA_INLINE SixBitNumbers integers_of_block(const std::byte* integers) {
+PAGODA_INLINE SixBitNumbers<Words> integers_of_block(const std::byte* integers) {
   constexpr PanelHeader kHeader = panel_format(kKind).header;
   if constexpr (kHeader == PanelHeader::kBytes) {
-    return {_mm512_cvtepi8_epi32(load_bytes(integers + kBlock * kPanelColumns)),
-            _mm512_setzero_si512()};
+    return {Words(_mm512_cvtepi8_epi32(load_bytes(integers + kBlock * kPanelColumns))), Words{}};
   } else if constexpr (kHeader == PanelHeader::kNibbles) {
-    const __m512i both = _mm512_cvtepu8_epi32(load_bytes(integers + kBlock * kPanelColumns));
-    return {bits_of<0, 4>(both), _mm512_srli_epi32(both, 4)};
+    const Words both = Words(_mm512_cvtepu8_epi32(load_bytes(integers + kBlock * kPanelColumns)));
+    return {both & 15, both >> 4};
   } else {
-    return six_bit_numbers<kBlock>(load_line(integers), load_line(integers + kLineBytes),
-                                   load_line(integers + 2 * kLineBytes));
+    return six_bit_numbers(load_words(integers), load_words(integers + kLineBytes),
+                           load_words(integers + 2 * kLineBytes), kBlock);
   }
 }
 
@@ -53,9 +52,9 @@ PAGODA_INLINE void read_super(const std::byte* group, SuperNumbers<kKind>& numbe
   using Numbers = SuperNumbers<kKind>;
   for_all<Numbers::kBlocks>([&](auto b) PAGODA_FLATTEN {
     const auto of_block = integers_of_block<kKind, decltype(b)::kValue>(group + kLineBytes);
-    numbers.scales[b] = of_block.scale;
+    numbers.scales[b] = __m512i(of_block.scale);
     if constexpr (Numbers::kHasMinimum) {
-      const __m512i minimum = of_block.minimum;
+      const __m512i minimum = __m512i(of_block.minimum);
       numbers.minima[b] = _mm512_or_si512(minimum, _mm512_slli_epi32(minimum, 16 + kLowSumBits));
     }
   });

@@ -8,6 +8,7 @@
 
 #include <arm_neon.h>
 
+#include "backend/cpu/six_bit_words.h"
 #include "ops/linear/linear_kernels.h"
 #include "ops/linear/sum_tile-inl.h"
 #include "ops/linear/unrolled-inl.h"
@@ -68,30 +69,6 @@ struct BlockNumbers {
   float32x4_t minimum;
 };
 
-// Bits [at, at + 6) of each word; of block 7, low four and high two bits.
-PAGODA_INLINE uint32x4_t six_bits(uint32x4_t words, int at) {
-  return vandq_u32(vshlq_u32(words, vdupq_n_s32(-at)), vdupq_n_u32(63));
-}
-PAGODA_INLINE uint32x4_t last_six_bits(uint32x4_t low, int at, uint32x4_t high) {
-  const uint32x4_t four = vandq_u32(vshlq_u32(low, vdupq_n_s32(-at)), vdupq_n_u32(15));
-  return vorrq_u32(four, vshlq_n_u32(vshrq_n_u32(high, 30), 4));
-}
-
-PAGODA_INLINE void six_bit_numbers(const std::byte* words, int block, uint32x4_t& scale,
-                                   uint32x4_t& minimum) {
-  const uint32x4_t low = load_integers(words + 2 * kLineBytes);
-  if (block < 5) {
-    scale = six_bits(load_integers(words), 6 * block);
-    minimum = six_bits(load_integers(words + kLineBytes), 6 * block);
-  } else if (block < 7) {
-    scale = six_bits(low, 6 * (block - 5));
-    minimum = six_bits(low, 12 + 6 * (block - 5));
-  } else {
-    scale = last_six_bits(low, 24, load_integers(words));
-    minimum = last_six_bits(low, 28, load_integers(words + kLineBytes));
-  }
-}
-
 // Loads four bytes as integers.
 PAGODA_INLINE uint16x4_t load_four_bytes(const std::byte* from) {
   const uint32x2_t word = vld1_dup_u32(reinterpret_cast<const std::uint32_t*>(from));
@@ -121,7 +98,12 @@ PAGODA_INLINE BlockNumbers block_numbers(const std::byte* group, int block, int 
   } else {
     uint32x4_t scale, minimum;
     if constexpr (kHeader == PanelHeader::kSixBit) {
-      six_bit_numbers(group + kLineBytes + kRegisterBytes * four, block, scale, minimum);
+      const std::byte* words = group + kLineBytes + kRegisterBytes * four;
+      const auto of_block =
+          six_bit_numbers(load_integers(words), load_integers(words + kLineBytes),
+                          load_integers(words + 2 * kLineBytes), static_cast<std::uint32_t>(block));
+      scale = of_block.scale;
+      minimum = of_block.minimum;
     } else {
       const std::byte* bytes = group + kLineBytes + block * kPanelColumns + kLanes * four;
       const uint32x4_t both = vmovl_u16(load_four_bytes(bytes));
