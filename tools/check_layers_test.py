@@ -119,7 +119,7 @@ class IncludeRules(unittest.TestCase):
         table = "//   " + " ".join(["cell"] * 30)
         for path, source, refused in (
             ("src/kv/a.cc", f"// {long_sentence}\n", True),
-            ("src/text/rust/src/a.rs", f"/// {long_sentence}\n", True),
+            ("src/text/rust/jinja/src/a.rs", f"/// {long_sentence}\n", True),
             ("src/kv/a.cc", f"int a = 0;  // {long_sentence}\n", True),
             ("src/kv/a.cc", "// Nobody reads it.\n", True),
             ("src/kv/a.cc", "int a = 0;  // whose block it is\n", False),

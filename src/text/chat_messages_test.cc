@@ -1,4 +1,4 @@
-// A request's messages are normalised before a template sees them (rust/src/messages.rs).
+// A request's messages are normalised before a template sees them (rust/text/src/messages.rs).
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Declarations that the faces of the Rust crate share; only their .cc files include this file.
+// Declarations that the faces of the Rust crates share; only their .cc files include this file.
 #pragma once
 
 #include <stdlib.h>
@@ -36,7 +36,7 @@ inline rust_text::SandboxLimits rust_limits(const SandboxLimits& limits) {
 }
 
 // Makes a Status of the crate's error: of that code, or kUnavailable where the system lacks memory or
-// a thread (sandbox.rs has LACK).
+// a thread (rust/sandbox has LACK).
 inline Status rust_status(StatusCode code, std::string_view context, const ::rust::Error& error) {
   constexpr std::string_view kLack = "lack: ";
   std::string_view what = error.what();

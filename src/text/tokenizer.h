@@ -3,7 +3,7 @@
 // Ids equal those of Hugging Face tokenizers: tokenizer.json is read by the same code, and a GGUF
 // vocabulary is rebuilt as the tokenizer that it was converted from:
 //   gpt2    byte-level BPE, cut by the expressions that tokenizer.ggml.pre names (Llama 3, Qwen 2);
-//           rust/src/pre_tokenizer.rs has the table
+//           rust/text/src/pre_tokenizer.rs has the table
 //   llama   SentencePiece BPE, merges ranked by score, <0xNN> for characters that have no token
 //   gemma4  the file's merges over such characters, as some names of tokenizer.ggml.pre ask for too
 //

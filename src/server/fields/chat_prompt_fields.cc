@@ -76,7 +76,7 @@ MaybeError check_content(std::size_t index, const RequestJson& message, std::str
   return {};
 }
 
-// Names that the renderer gives the template itself (text/rust/src/template.rs).
+// Names that the renderer gives the template itself (text/rust/text/src/template.rs).
 constexpr std::string_view kTemplateKwargsSchema =
     R"({"type": "object", "propertyNames": {"not": {"enum":
         ["messages", "tools", "documents", "add_generation_prompt"]}}})";

@@ -14,7 +14,7 @@ namespace {
 using nlohmann::json;
 
 // The bound that the schemas declare. Requests are refused by the bytes of a grammar
-// (text/rust/src/grammar.rs).
+// (text/rust/text/src/grammar.rs).
 constexpr std::size_t kMaxGrammarChars = 1 << 20;
 
 // Returns the schema of values that ask for nothing.

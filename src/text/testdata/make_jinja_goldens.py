@@ -92,7 +92,7 @@ CONVERSATIONS = {
 
 
 class Habits:
-    """What of src/text/rust/src/messages.rs depends on the template, said a second time."""
+    """What of src/text/rust/text/src/messages.rs depends on the template, said a second time."""
 
     def __init__(self, template):
         tags = re.findall(r"\{%(.*?)%\}", template, re.S)

@@ -1,6 +1,6 @@
 //! Operators that mean something else in Python than in minijinja. `%` formats strings, a negative step walks
 //! backwards, and `~` prints numbers as Python does. Text that is added to text marked safe is escaped, and only values
-//! that have an order are less or greater. jinja.rs puts them into compiled templates.
+//! that have an order are less or greater. lib.rs puts them into compiled templates.
 
 use std::cmp::Ordering;
 

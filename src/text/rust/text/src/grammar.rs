@@ -1,6 +1,6 @@
 //! Grammars behind text/grammar.h: llguidance over the vocabulary of one of our tokenizers.
 //!
-//! A grammar comes from a client. Its compilation runs apart (sandbox.rs), with limits of memory and time besides
+//! A grammar comes from a client. Its compilation runs apart (pagoda_sandbox), with limits of memory and time besides
 //! llguidance's own. The memory that it keeps is counted as long as one of its states lives.
 
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use llguidance::toktrie::{
     ApproximateTokEnv, INVALID_TOKEN, InferenceCapabilities, TokEnv, TokRxInfo, TokTrie, TokenId,
 };
 use llguidance::{Logger, Matcher, ParserFactory};
+use pagoda_sandbox::{Limits, Sandbox};
 
 use crate::digit_runs::{DigitRun, DigitTokens};
 use crate::ffi::GrammarKind;
 use crate::gbnf;
 use crate::json_grammar::JsonGrammar;
 use crate::lexer_masks::{LexerMasks, SplitTrie};
-use crate::sandbox::{Limits, Sandbox};
 use crate::tokenizer::TextTokenizer;
 
 /// The most memory that all living grammars keep; see `is_full`.

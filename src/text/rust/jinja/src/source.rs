@@ -2,10 +2,10 @@
 //! - {% generation %} blocks of transformers, which mark a model's own text for training, print what is in them, and what they
 //!   set is set in them alone;
 //! - the newline behind {% raw %} is text, unlike that behind other tags;
-//! - what a loop goes through is asked for first whether it can be (jinja_filters.rs).
+//! - what a loop goes through is asked for first whether it can be (filters.rs).
 //! Every line stays where it is.
 
-use crate::jinja_filters::LOOPED;
+use crate::filters::LOOPED;
 
 /// Names and keywords of a tag's text outside of brackets and strings, with the places where they begin; and every other
 /// character there.

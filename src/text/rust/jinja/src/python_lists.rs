@@ -1,5 +1,5 @@
 //! Lists that a template changes: `{% set _ = ids.append(id) %}`. minijinja's lists never change, so where a template's text
-//! has such a method, jinja.rs has the lists that it writes made here.
+//! has such a method, lib.rs has the lists that it writes made here.
 //!
 //! A list holds text, numbers, other lists and dicts, and never itself, however deep within them: it could neither be printed
 //! nor freed.

@@ -2,10 +2,8 @@
 
 use llguidance::api::{ParserLimits, TopLevelGrammar};
 use llguidance::{GrammarBuilder, JsonCompileOptions};
+use pagoda_schemas::{Document, PLACE, check_schema};
 use serde_json::{Map, Value, json};
-
-use crate::schema_check::{PLACE, check_schema};
-use crate::schema_document::Document;
 
 /// No \u: a name could be written in two ways, and pass as one that the schema doesn't list.
 const JSON_ESCAPES: &str = "nrbtf\\\"";

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::schema_check::{Output, Translator};
-use crate::schema_document::{Document, reference_of};
-use crate::schema_keywords::{Keywords, as_count, escaped, is_annotation, strings_of, types_of};
-use crate::schema_texts;
+use crate::check::{Output, Translator};
+use crate::document::{Document, reference_of};
+use crate::keywords::{Keywords, as_count, escaped, is_annotation, strings_of, types_of};
+use crate::texts;
 
 pub const RULES: [&str; 6] = [
     "additionalProperties",
@@ -114,9 +114,7 @@ fn name_set(
     };
     let silent = ["type", "$defs", "definitions"];
     let is_unknown = |value: &Value| {
-        let is_ours = |format: &str| {
-            schema_texts::is_known(format) || schema_texts::pattern_of(format).is_some()
-        };
+        let is_ours = |format: &str| texts::is_known(format) || texts::pattern_of(format).is_some();
         !value.as_str().is_some_and(is_ours)
     };
     let speaking: Vec<(&str, &Value)> = keywords
@@ -138,8 +136,8 @@ fn name_set(
             Ok(NameSet::Listed(strings_of(Some(values)).map(Into::into).collect()))
         }
         [("pattern", Value::String(pattern))] => Ok(NameSet::Matching(pattern.clone())),
-        [("format", Value::String(format))] if schema_texts::pattern_of(format).is_some() => {
-            Ok(NameSet::Matching(schema_texts::pattern_of(format).unwrap_or_default()))
+        [("format", Value::String(format))] if texts::pattern_of(format).is_some() => {
+            Ok(NameSet::Matching(texts::pattern_of(format).unwrap_or_default()))
         }
         [(_, _)] if reference_of(keywords).is_some() => {
             let target = reference_of(keywords).unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::schema_check::Output;
+use crate::check::Output;
 
 const FORMATS: [&str; 10] =
     ["date-time", "date", "time", "duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri"];

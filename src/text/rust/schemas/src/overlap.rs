@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::schema_document::{Document, reference_of};
-use crate::schema_keywords::{Keywords, strings_of, type_of, types_of, values_of};
+use crate::document::{Document, reference_of};
+use crate::keywords::{Keywords, strings_of, type_of, types_of, values_of};
 
 const MAX_DEPTH: usize = 8;
 /// The most parts of one schema, by `allOf` and references.

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::schema_check::{Output, Translator};
-use crate::schema_document::Document;
-use crate::schema_keywords::{Keywords, as_count, types_of, values_of};
-use crate::schema_negation::opposite;
-use crate::schema_overlap::{all_parts, are_disjoint};
+use crate::check::{Output, Translator};
+use crate::document::Document;
+use crate::keywords::{Keywords, as_count, types_of, values_of};
+use crate::negation::opposite;
+use crate::overlap::{all_parts, are_disjoint};
 
 pub const RULES: [&str; 8] = [
     "items",

@@ -8,9 +8,14 @@ use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Rest, ValueKind};
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, Output, State, Value};
 
-use crate::{
-    jinja_filters, jinja_source, python_lists, python_methods, python_operators, python_text,
-};
+mod filters;
+mod python_arguments;
+mod python_json;
+mod python_lists;
+mod python_methods;
+mod python_operators;
+mod python_text;
+mod source;
 
 /// Instructions that one rendering may take. A conversation of a thousand messages takes some hundred thousand.
 const FUEL: u64 = 5_000_000;
@@ -37,7 +42,7 @@ fn environment() -> Environment<'static> {
     environment.set_unknown_method_callback(python_methods::call);
     environment.add_function("raise_exception", raise_exception);
     environment.add_function("joiner", minijinja_contrib::globals::joiner);
-    jinja_filters::add_to(&mut environment);
+    filters::add_to(&mut environment);
     // No template can name these: compiled ones call them in the place of operators.
     environment.add_filter("%", python_operators::modulo);
     environment.add_filter("+", python_operators::add);
@@ -62,7 +67,7 @@ pub struct Program {
 impl Program {
     pub fn compile(name: &str, text: &str) -> Result<Program, Error> {
         // Jinja2 reads all line ends as one.
-        let text = jinja_source::rewritten(&text.replace("\r\n", "\n").replace('\r', "\n"));
+        let text = source::rewritten(&text.replace("\r\n", "\n").replace('\r', "\n"));
         let (name, text): (Arc<str>, Arc<str>) = (Arc::from(name), Arc::from(text));
         // The compiled template borrows both; they do not move, and leave with it.
         let (static_name, static_text): (&'static str, &'static str) =

@@ -6,8 +6,8 @@
 
 use serde_json::{Value, json};
 
-use crate::schema_document::{Document, reference_of};
-use crate::schema_keywords::{Keywords, as_count, check, is_annotation, strings_of, type_of};
+use crate::document::{Document, reference_of};
+use crate::keywords::{Keywords, as_count, check, is_annotation, strings_of, type_of};
 
 const TYPES: [&str; 6] = ["null", "boolean", "number", "string", "array", "object"];
 /// References within references.
@@ -77,7 +77,7 @@ pub fn opposite(
 }
 
 fn other_types(keywords: &Keywords) -> Option<Value> {
-    let named = crate::schema_keywords::types_of(keywords)?;
+    let named = crate::keywords::types_of(keywords)?;
     let is_other = |name: &&str| match *name {
         "number" => !named.contains(&"number") && !named.contains(&"integer"),
         name => !named.contains(&name),

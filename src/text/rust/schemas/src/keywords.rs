@@ -49,7 +49,7 @@ const END_OF_EXACT: f64 = 9007199254740992.0;
 
 pub type Keywords = Map<String, Value>;
 
-/// `$id` names a schema, and where it stands decides what it means; see schema_document.
+/// `$id` names a schema, and where it stands decides what it means; see document.rs.
 pub fn is_annotation(name: &str) -> bool {
     let is_name = name == "$id" || name == "id";
     let is_extension = name.starts_with("x-") && name != "x-guidance";

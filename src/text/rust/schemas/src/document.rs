@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use crate::schema_keywords::{Keywords, LISTS, MAPS, REFERENCES, SCHEMAS, schemas_below};
+use crate::keywords::{Keywords, LISTS, MAPS, REFERENCES, SCHEMAS, schemas_below};
 
 /// The most looks at a schema (`step`) by all functions that ask what it means. A page of text may mean more than
 /// memory holds.

@@ -3,42 +3,21 @@
 //! Every entry point returns a Result, but for three questions that read a flag (is_full, is_stopped, is_busy). An
 //! error arrives in C++ as an exception, and the faces in src/text turn it into a Status. No panic leaves this crate:
 //! it is a mistake of ours or of a crate below, and one more error to the caller.
-#![feature(alloc_error_hook)] // for sandbox.rs
 
 use std::time::Duration;
 
-use sandbox::caught;
+use pagoda_sandbox::{Limits, caught};
 
 mod digit_runs;
 mod gbnf;
 mod gguf;
 mod grammar;
-mod jinja;
-mod jinja_filters;
-mod jinja_source;
 mod json_grammar;
 mod lexer_masks;
 mod long_texts;
 mod messages;
 mod pieces;
 mod pre_tokenizer;
-mod python_arguments;
-mod python_json;
-mod python_lists;
-mod python_methods;
-mod python_operators;
-mod python_text;
-mod sandbox;
-mod schema_arrays;
-mod schema_check;
-mod schema_document;
-mod schema_keywords;
-mod schema_names;
-mod schema_negation;
-mod schema_objects;
-mod schema_options;
-mod schema_overlap;
-mod schema_texts;
 mod template;
 mod tokenizer;
 
@@ -188,9 +167,9 @@ fn tokenizer_from_gguf(vocabulary: &ffi::GgufVocabularyView) -> Result<Box<Token
     caught(|| Ok(Box::new(Tokenizer(tokenizer::tokenizer_from_gguf(vocabulary)?))))
 }
 
-fn limits_of(limits: ffi::SandboxLimits) -> sandbox::Limits {
+fn limits_of(limits: ffi::SandboxLimits) -> Limits {
     let num_bytes = usize::try_from(limits.num_bytes).unwrap_or(usize::MAX);
-    sandbox::Limits { num_bytes, time: Duration::from_millis(limits.num_milliseconds) }
+    Limits { num_bytes, time: Duration::from_millis(limits.num_milliseconds) }
 }
 
 fn template_from_text(

@@ -4,22 +4,22 @@
 //! would pass over keywords that its draft doesn't know, and over what a duplicate key or a rounded number breaks.
 //!
 //! Every answer that the new schema allows is valid by the old one. It allows fewer where the old one leaves open what
-//! its author hardly means: names of objects that list some (schema_names), an array's `contains` behind its first
+//! its author hardly means: names of objects that list some (names.rs), an array's `contains` behind its first
 //! items.
 
 use std::collections::{HashMap, VecDeque};
 
 use serde_json::{Map, Value, json};
 
-use crate::schema_arrays;
-use crate::schema_document::Document;
-use crate::schema_keywords::{
+use crate::arrays;
+use crate::document::Document;
+use crate::keywords::{
     Keywords, LISTS, MAPS, REFERENCES, as_count, check, escaped, is_annotation, shortened,
 };
-use crate::schema_names::Names;
-use crate::schema_negation::opposite;
-use crate::schema_objects;
-use crate::schema_texts;
+use crate::names::Names;
+use crate::negation::opposite;
+use crate::objects;
+use crate::texts;
 
 /// In a marked schema: where in the client's a schema came from.
 pub const PLACE: &str = "$comment";
@@ -132,12 +132,12 @@ impl Translator<'_> {
         for (name, value) in keywords {
             self.visit_keyword(at, (name, value), keywords, &mut output, &closing)?;
         }
-        schema_objects::add_name_rules(self, at, keywords, &mut output)?;
-        schema_arrays::add_item_rules(self, at, keywords, &mut output)?;
+        objects::add_name_rules(self, at, keywords, &mut output)?;
+        arrays::add_item_rules(self, at, keywords, &mut output)?;
         if let Some((names, others)) = closing.own {
             close(&mut output, &names, others);
         }
-        schema_objects::bound_properties(at, &mut output)?;
+        objects::bound_properties(at, &mut output)?;
         Ok(output.into_schema())
     }
 
@@ -247,16 +247,16 @@ impl Translator<'_> {
                     output.plain.insert(name.into(), bound.clone());
                 }
             }
-            ("format", Value::String(format)) => schema_texts::add_format(format, output),
+            ("format", Value::String(format)) => texts::add_format(format, output),
             ("pattern", Value::String(pattern)) => {
-                output.plain.insert(name.into(), schema_texts::plain_pattern(pattern).into());
+                output.plain.insert(name.into(), texts::plain_pattern(pattern).into());
             }
             _ if APPLICATORS.contains(&name) => {
                 let schemas = self.visit_applicator(at, (name, value), keywords, closing)?;
                 output.besides.extend(schemas);
             }
-            _ if is_annotation(name) || schema_objects::RULES.contains(&name) => {}
-            _ if schema_arrays::RULES.contains(&name) => {}
+            _ if is_annotation(name) || objects::RULES.contains(&name) => {}
+            _ if arrays::RULES.contains(&name) => {}
             _ if LISTS.contains(&name) || MAPS.contains(&name) => {}
             (_, value) => {
                 let count = if name.starts_with('m') { as_count(value) } else { None };

@@ -12,6 +12,7 @@
 //!
 //! A system that has no memory or no thread left is not the request's fault. Code that lacks it unwinds in the same way
 //! (`caught`), and its error begins with LACK. So the client is not told that the request was wrong.
+#![feature(alloc_error_hook)]
 
 use std::alloc::{GlobalAlloc, Layout, System, set_alloc_error_hook};
 use std::cell::Cell;

@@ -3,8 +3,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::schema_document::{Document, reference_of};
-use crate::schema_keywords::{Keywords, strings_of, types_of};
+use crate::document::{Document, reference_of};
+use crate::keywords::{Keywords, strings_of, types_of};
 
 /// References and `allOf` within one another.
 const MAX_DEPTH: usize = 24;

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use minijinja::{Error, ErrorKind, Value};
+use pagoda_jinja::Program;
+use pagoda_sandbox::{Limits, Sandbox};
 use serde_json::Value as Json;
 
 use crate::ffi::ChatInputView;
-use crate::jinja::Program;
 use crate::messages::{self, Options};
-use crate::sandbox::{Limits, Sandbox};
 
 /// Templates of checkpoints take up to 50 kB; nesting in one costs stack.
 const MAX_TEMPLATE_BYTES: usize = 1 << 20;
@@ -17,7 +17,7 @@ const MEMORY_PER_INPUT_BYTE: usize = 32;
 /// Marks the end of a message that is to be continued. The trailing space tells whether the template trims.
 const CONTINUE_TAG: &str = "CONTINUE_FINAL_MESSAGE_TAG ";
 
-/// A template that checks its input against its limits and runs apart (see sandbox.rs).
+/// A template that checks its input against its limits and runs apart (see pagoda_sandbox).
 pub struct TextTemplate {
     renderer: Arc<Renderer>,
     sandbox: Sandbox,
@@ -82,7 +82,7 @@ impl TextTemplate {
         Ok(TextTemplate { renderer: Arc::new(renderer), sandbox, limits })
     }
 
-    /// No rendering is started now; see sandbox.rs.
+    /// No rendering is started now; see pagoda_sandbox.
     pub fn is_busy(&self) -> bool {
         self.sandbox.is_busy()
     }

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::schema_check::{Closing, PLACE, Translator};
-use crate::schema_keywords::{Keywords, types_of};
-use crate::schema_names::Names;
-use crate::schema_negation::opposite;
-use crate::schema_overlap::{all_parts, are_disjoint};
+use crate::check::{Closing, PLACE, Translator};
+use crate::keywords::{Keywords, types_of};
+use crate::names::Names;
+use crate::negation::opposite;
+use crate::overlap::{all_parts, are_disjoint};
 
 impl Translator<'_> {
     /// Options of which at most one allows a value.

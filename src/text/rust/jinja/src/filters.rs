@@ -12,7 +12,7 @@ use crate::python_methods::{self, Side, pad};
 use crate::python_operators::{self, escaped};
 use crate::python_text;
 
-/// The filter that jinja_source.rs puts into loops; no template has a reason to name it.
+/// The filter that source.rs puts into loops; no template has a reason to name it.
 pub const LOOPED: &str = "pagoda_looped";
 
 pub fn add_to(environment: &mut Environment) {

@@ -3,7 +3,7 @@
 use minijinja::value::ValueKind;
 use minijinja::{Error, ErrorKind, Value};
 
-use crate::{jinja_filters, python_json};
+use crate::{filters, python_json};
 
 /// A template can nest a list a few hundred thousand levels deep, and each takes some stack.
 const MAX_DEPTH: usize = 250_000;
@@ -51,7 +51,7 @@ fn write_scalar(out: &mut String, value: &Value) {
 
 /// Pairs of `groupby` are tuples too.
 pub fn is_tuple(value: &Value) -> bool {
-    value.is_tuple() || jinja_filters::is_group(value)
+    value.is_tuple() || filters::is_group(value)
 }
 
 fn write_list(out: &mut String, value: &Value, depth: usize) -> Result<(), Error> {
