@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds the sources to the house's rules: who may include whom, how long files and functions may be, names, and format.
+"""Holds the sources to the house's rules: who may include or use whom, how long files and functions may be, names, and format.
 
   tools/check_layers.py                  every rule but the format
   tools/check_layers.py --check-format   that clang-format has nothing to change
@@ -22,6 +22,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import comment_rules  # noqa: E402
 import function_lengths  # noqa: E402
 import include_rules  # noqa: E402
+import module_rules  # noqa: E402
 from include_rules import MAY_INCLUDE, Finding, line_at  # noqa: E402
 
 SOURCE_FOLDERS = ("src", "tests", "bench", "tools")
@@ -169,8 +170,10 @@ def check_all(root):
     builds = "\n".join(file.read_text(encoding="utf-8") for file in source_files(root, ("CMakeLists.txt", ".cmake")))
     findings = list(check_tests_run([file.relative_to(root).as_posix() for file in files], builds))
     findings += check_folder_sizes([file.relative_to(root).as_posix() for file in files])
-    for file in files:
-        findings += findings_in(file.relative_to(root).as_posix(), file.read_text(encoding="utf-8"))
+    sources = {file.relative_to(root).as_posix(): file.read_text(encoding="utf-8") for file in files}
+    findings += module_rules.check_circles(sources)
+    for path, source in sources.items():
+        findings += findings_in(path, source)
     return findings
 
 

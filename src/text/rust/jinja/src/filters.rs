@@ -1,8 +1,6 @@
 //! Filters and tests of Jinja2 that minijinja lacks or means otherwise.
 
-use std::sync::Arc;
-
-use minijinja::value::{Enumerator, Kwargs, Object, ObjectRepr, Rest, Tuple, ValueKind};
+use minijinja::value::{Kwargs, Rest, Tuple, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, Value, filters};
 
 use crate::python_arguments::Arguments;
@@ -11,6 +9,7 @@ use crate::python_lists::list_of;
 use crate::python_methods::{self, Side, pad};
 use crate::python_operators::{self, escaped};
 use crate::python_text;
+use crate::python_tuples::Group;
 
 /// The filter that source.rs puts into loops; no template has a reason to name it.
 pub const LOOPED: &str = "pagoda_looped";
@@ -145,35 +144,6 @@ fn looped(value: &Value) -> Result<Value, Error> {
         return Err(invalid("expected something to loop over, got none".to_string()));
     }
     Ok(value.clone())
-}
-
-/// A tuple whose two items have names, too.
-#[derive(Debug)]
-struct Group {
-    grouper: Value,
-    list: Value,
-}
-
-impl Object for Group {
-    fn repr(self: &Arc<Self>) -> ObjectRepr {
-        ObjectRepr::Seq
-    }
-
-    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
-        match (key.as_usize(), key.as_str()) {
-            (Some(0), _) | (_, Some("grouper")) => Some(self.grouper.clone()),
-            (Some(1), _) | (_, Some("list")) => Some(self.list.clone()),
-            _ => None,
-        }
-    }
-
-    fn enumerate(self: &Arc<Self>) -> Enumerator {
-        Enumerator::Seq(2)
-    }
-}
-
-pub fn is_group(value: &Value) -> bool {
-    value.downcast_object_ref::<Group>().is_some()
 }
 
 fn groupby(value: Value, args: Rest<Value>, kwargs: Kwargs) -> Result<Value, Error> {

@@ -15,6 +15,7 @@ mod python_lists;
 mod python_methods;
 mod python_operators;
 mod python_text;
+mod python_tuples;
 mod source;
 
 /// Instructions that one rendering may take. A conversation of a thousand messages takes some hundred thousand.

@@ -6,7 +6,8 @@ use minijinja_contrib::pycompat;
 
 use crate::python_arguments::Arguments;
 use crate::python_lists;
-use crate::python_text::{is_printable, is_tuple};
+use crate::python_text::is_printable;
+use crate::python_tuples::is_tuple;
 
 pub fn call(
     state: &mut State,

@@ -9,7 +9,8 @@ use minijinja::value::{Tuple, ValueKind};
 use minijinja::{Error, ErrorKind, Value};
 
 use crate::python_lists::list_of;
-use crate::python_text::{self, is_tuple, write_text};
+use crate::python_text::{self, write_text};
+use crate::python_tuples::is_tuple;
 
 fn invalid(detail: String) -> Error {
     Error::new(ErrorKind::InvalidOperation, detail)

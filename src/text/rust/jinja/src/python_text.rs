@@ -3,7 +3,8 @@
 use minijinja::value::ValueKind;
 use minijinja::{Error, ErrorKind, Value};
 
-use crate::{filters, python_json};
+use crate::python_json;
+use crate::python_tuples::is_tuple;
 
 /// A template can nest a list a few hundred thousand levels deep, and each takes some stack.
 const MAX_DEPTH: usize = 250_000;
@@ -47,11 +48,6 @@ fn write_scalar(out: &mut String, value: &Value) {
         }
         _ => out.push_str(&value.to_string()),
     }
-}
-
-/// Pairs of `groupby` are tuples too.
-pub fn is_tuple(value: &Value) -> bool {
-    value.is_tuple() || filters::is_group(value)
 }
 
 fn write_list(out: &mut String, value: &Value, depth: usize) -> Result<(), Error> {

@@ -2,11 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::check::{Output, Translator};
 use crate::document::Document;
 use crate::keywords::{Keywords, as_count, types_of, values_of};
 use crate::negation::opposite;
+use crate::output::Output;
 use crate::overlap::{all_parts, are_disjoint};
+use crate::visitor::Visitor;
 
 pub const RULES: [&str; 8] = [
     "items",
@@ -26,7 +27,7 @@ const MAX_WAYS: usize = 64;
 const MAX_LISTS: usize = 330;
 
 pub fn add_item_rules(
-    translator: &mut Translator<'_>,
+    visitor: &mut dyn Visitor,
     at: &str,
     keywords: &Keywords,
     output: &mut Output,
@@ -44,7 +45,7 @@ pub fn add_item_rules(
     }
     if let Some(schemas) = firsts {
         let visited = schemas.iter().enumerate().map(|(index, schema)| {
-            translator.visit_whole(&format!("{at}/{first_name}/{index}"), schema)
+            visitor.visit_whole(&format!("{at}/{first_name}/{index}"), schema)
         });
         let visited = visited.collect::<Result<Vec<_>, _>>()?;
         output.plain.insert("prefixItems".into(), visited.into());
@@ -54,15 +55,15 @@ pub fn add_item_rules(
         (rest, _) => (rest, rest_name),
     };
     if let Some(rest) = rest {
-        let visited = translator.visit_whole(&format!("{at}/{rest_name}"), rest)?;
+        let visited = visitor.visit_whole(&format!("{at}/{rest_name}"), rest)?;
         output.plain.insert("items".into(), visited);
     }
     if let Some(schema) = keywords.get("contains") {
-        let ways = ways_to_contain(translator, at, schema, keywords)?;
+        let ways = ways_to_contain(visitor, at, schema, keywords)?;
         output.besides.extend(ways);
     }
     if keywords.get("uniqueItems") == Some(&Value::Bool(true)) {
-        output.besides.extend(lists_of_different(translator.document, at, keywords)?);
+        output.besides.extend(lists_of_different(visitor.document(), at, keywords)?);
     }
     Ok(())
 }
@@ -89,7 +90,7 @@ fn unevaluated<'a>(at: &str, keywords: &Keywords, rest: &'a Value) -> Result<&'a
 
 /// An option for each way to place the items that are asked for.
 fn ways_to_contain(
-    translator: &mut Translator<'_>,
+    visitor: &mut dyn Visitor,
     at: &str,
     schema: &Value,
     keywords: &Keywords,
@@ -97,14 +98,14 @@ fn ways_to_contain(
     let here = format!("{at}/contains");
     let count = |name: &str| keywords.get(name).and_then(as_count).map(|count| count as usize);
     let (least, most) = (count("minContains").unwrap_or(1), count("maxContains"));
-    let item = translator.visit(&here, schema, None)?;
+    let item = visitor.visit(&here, schema, None)?;
     if most.is_none() && least == 0 {
         return Ok(None);
     }
     let mut other = Value::Bool(true);
     if most.is_some() {
-        let opposite = opposite(translator.document, &here, schema, 0)?;
-        other = translator.visit(&here, &opposite, None)?;
+        let opposite = opposite(visitor.document(), &here, schema, 0)?;
+        other = visitor.visit(&here, &opposite, None)?;
     }
     if least > MAX_PLACES {
         return Err(format!("{at}/minContains: expected at most {MAX_PLACES}, got {least}"));

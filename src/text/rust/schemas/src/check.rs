@@ -11,15 +11,15 @@ use std::collections::{HashMap, VecDeque};
 
 use serde_json::{Map, Value, json};
 
-use crate::arrays;
 use crate::document::Document;
 use crate::keywords::{
     Keywords, LISTS, MAPS, REFERENCES, as_count, check, escaped, is_annotation, shortened,
 };
 use crate::names::Names;
 use crate::negation::opposite;
-use crate::objects;
-use crate::texts;
+use crate::output::Output;
+use crate::visitor::Visitor;
+use crate::{arrays, objects, options, texts};
 
 /// In a marked schema: where in the client's a schema came from.
 pub const PLACE: &str = "$comment";
@@ -41,9 +41,9 @@ pub fn check_schema(document: &Document, is_marked: bool) -> Result<Value, Strin
     Ok(schema)
 }
 
-pub struct Translator<'a> {
-    pub document: &'a Document,
-    pub is_marked: bool,
+struct Translator<'a> {
+    document: &'a Document,
+    is_marked: bool,
     /// The numbers of definitions: by place, and whether their objects are closed.
     indices: HashMap<(String, bool), usize>,
     pending: VecDeque<(String, bool)>,
@@ -63,26 +63,18 @@ const APPLICATORS: [&str; 10] = [
     "$recursiveRef",
 ];
 
-/// A schema in the making.
-#[derive(Default)]
-pub struct Output {
-    /// Keywords that llguidance has to see together, such as `properties` and `additionalProperties`.
-    pub plain: Keywords,
-    /// Schemas that have to hold besides: an `anyOf`, a reference, ...
-    pub besides: Vec<Value>,
-    /// The names of `plain` come behind those of `besides`.
-    is_plain_last: bool,
-}
-
 /// How the objects of a schema and of its options are closed: none, or with whose names besides their own.
-pub struct Closing {
+struct Closing {
     own: Option<(Names, Value)>,
-    pub options: Option<Names>,
+    options: Option<Names>,
 }
 
-impl Translator<'_> {
-    /// `closing`: none for a part of a schema that closes its objects as a whole; otherwise names that are allowed besides.
-    pub fn visit(
+impl Visitor for Translator<'_> {
+    fn document(&self) -> &Document {
+        self.document
+    }
+
+    fn visit(
         &mut self,
         at: &str,
         schema: &Value,
@@ -99,19 +91,20 @@ impl Translator<'_> {
                 ));
             }
         };
-        if let Value::Object(keywords) = &mut visited
+        self.mark(at, &mut visited);
+        Ok(visited)
+    }
+
+    fn mark(&self, at: &str, visited: &mut Value) {
+        if let Value::Object(keywords) = visited
             && self.is_marked
         {
             keywords.entry(PLACE).or_insert_with(|| at.into());
         }
-        Ok(visited)
     }
+}
 
-    /// A schema that stands for itself.
-    pub fn visit_whole(&mut self, at: &str, schema: &Value) -> Result<Value, String> {
-        self.visit(at, schema, Some(&Names::default()))
-    }
-
+impl Translator<'_> {
     fn visit_object(
         &mut self,
         at: &str,
@@ -128,14 +121,14 @@ impl Translator<'_> {
             return Ok(visited);
         }
         let closing = self.closing_of(at, keywords, closing)?;
-        let mut output = Output { is_plain_last: is_plain_last(keywords), ..Output::default() };
+        let mut output = Output::of(keywords);
         for (name, value) in keywords {
             self.visit_keyword(at, (name, value), keywords, &mut output, &closing)?;
         }
         objects::add_name_rules(self, at, keywords, &mut output)?;
         arrays::add_item_rules(self, at, keywords, &mut output)?;
         if let Some((names, others)) = closing.own {
-            close(&mut output, &names, others);
+            output.close(&names, others);
         }
         objects::bound_properties(at, &mut output)?;
         Ok(output.into_schema())
@@ -292,58 +285,19 @@ impl Translator<'_> {
                 visited.collect::<Result<Vec<_>, _>>().map(options_as)
             }
             ("oneOf", Value::Array(schemas)) => {
-                self.visit_one_of(&here, schemas, keywords, closing).map(options_as)
+                options::visit_one_of(self, &here, schemas, keywords, closing.options.as_ref())
+                    .map(options_as)
             }
             ("not", schema) => {
                 let opposite = opposite(self.document, &here, schema, 0)?;
                 Ok(vec![self.visit(&here, &opposite, None)?])
             }
             ("if", condition) => {
-                Ok(self.visit_condition(at, condition, keywords)?.into_iter().collect())
+                Ok(options::visit_condition(self, at, condition, keywords)?.into_iter().collect())
             }
             (_, Value::String(target)) => Ok(vec![self.reference(at, target, false)?]),
             // `then` and `else`, which `if` has seen to.
             _ => Ok(Vec::new()),
         }
     }
-}
-
-impl Output {
-    fn into_schema(mut self) -> Value {
-        if self.besides.is_empty() {
-            return self.plain.into();
-        }
-        if self.plain.is_empty() && self.besides.len() == 1 {
-            return self.besides.remove(0);
-        }
-        let besides = std::iter::once(("allOf".to_string(), Value::from(self.besides)));
-        if self.is_plain_last {
-            return besides.chain(self.plain).collect::<Keywords>().into();
-        }
-        self.plain.into_iter().chain(besides).collect::<Keywords>().into()
-    }
-}
-
-/// An answer has names in the order in which a schema has them.
-fn is_plain_last(keywords: &Keywords) -> bool {
-    let place_of = |names: &[&str]| keywords.keys().position(|key| names.contains(&key.as_str()));
-    let besides = place_of(&["allOf", "anyOf", "oneOf", "$ref", "$dynamicRef", "$recursiveRef"]);
-    match (place_of(&["properties"]), besides) {
-        (Some(own), Some(besides)) => besides < own,
-        _ => false,
-    }
-}
-
-fn close(output: &mut Output, names: &Names, others: Value) {
-    if names.are_joined || output.plain.contains_key("additionalProperties") {
-        output.besides.push(names.closing(others));
-        return;
-    }
-    let properties = output.plain.entry("properties").or_insert_with(|| json!({}));
-    if let Value::Object(properties) = properties {
-        for name in names.properties.keys() {
-            properties.entry(name.as_str()).or_insert(Value::Bool(true));
-        }
-    }
-    output.plain.insert("additionalProperties".into(), others);
 }

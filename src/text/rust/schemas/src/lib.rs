@@ -8,8 +8,10 @@ mod names;
 mod negation;
 mod objects;
 mod options;
+mod output;
 mod overlap;
 mod texts;
+mod visitor;
 
 pub use check::{PLACE, check_schema};
 pub use document::Document;

@@ -2,10 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::check::{Output, Translator};
 use crate::document::{Document, reference_of};
 use crate::keywords::{Keywords, as_count, escaped, is_annotation, strings_of, types_of};
+use crate::output::Output;
 use crate::texts;
+use crate::visitor::Visitor;
 
 pub const RULES: [&str; 6] = [
     "additionalProperties",
@@ -28,17 +29,17 @@ enum NameSet {
 }
 
 pub fn add_name_rules(
-    translator: &mut Translator<'_>,
+    visitor: &mut dyn Visitor,
     at: &str,
     keywords: &Keywords,
     output: &mut Output,
 ) -> Result<(), String> {
     let names = match keywords.get("propertyNames") {
-        Some(schema) => name_set(translator.document, &format!("{at}/propertyNames"), schema, 0)?,
+        Some(schema) => name_set(visitor.document(), &format!("{at}/propertyNames"), schema, 0)?,
         None => NameSet::Any,
     };
     if let Some(schema) = keywords.get("additionalProperties") {
-        let visited = translator.visit_whole(&format!("{at}/additionalProperties"), schema)?;
+        let visited = visitor.visit_whole(&format!("{at}/additionalProperties"), schema)?;
         output.plain.insert("additionalProperties".into(), visited);
     }
     hold_names(at, names, output)?;
@@ -48,7 +49,7 @@ pub fn add_name_rules(
             let here = format!("{at}/{name}/{}", escaped(key));
             let asked = match asked {
                 Value::Array(_) => json!({"required": asked}),
-                schema => translator.visit(&here, schema, None)?,
+                schema => visitor.visit(&here, schema, None)?,
             };
             let absent = json!({"properties": {key: false}});
             output.besides.push(json!({"anyOf": [absent, asked]}));

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::check::Output;
+use crate::output::Output;
 
 const FORMATS: [&str; 10] =
     ["date-time", "date", "time", "duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri"];

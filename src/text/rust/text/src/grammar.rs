@@ -14,11 +14,11 @@ use llguidance::{Logger, Matcher, ParserFactory};
 use pagoda_sandbox::{Limits, Sandbox};
 
 use crate::digit_runs::{DigitRun, DigitTokens};
-use crate::ffi::GrammarKind;
 use crate::gbnf;
 use crate::json_grammar::JsonGrammar;
 use crate::lexer_masks::{LexerMasks, SplitTrie};
 use crate::tokenizer::TextTokenizer;
+use crate::views::GrammarKind;
 
 /// The most memory that all living grammars keep; see `is_full`.
 const MAX_KEPT_BYTES: usize = 1 << 30;

@@ -20,36 +20,10 @@ mod pieces;
 mod pre_tokenizer;
 mod template;
 mod tokenizer;
+mod views;
 
 #[cxx::bridge(namespace = "pagoda::rust_text")]
 mod ffi {
-    /// text/gguf_vocabulary.h after its checks. An id of -1 is none.
-    struct GgufVocabularyView<'a> {
-        is_sentence_piece: bool,
-        pre: &'a [u8],
-        tokens: &'a CxxVector<CxxString>,
-        scores: &'a [f32],
-        token_types: &'a [i32],
-        merges: &'a CxxVector<CxxString>,
-        bos_token_id: i32,
-        eos_token_id: i32,
-        unk_token_id: i32,
-        add_space_prefix: bool,
-        metaspace: &'a [u8],
-        strips_behind_special: bool,
-    }
-
-    struct ChatInputView<'a> {
-        messages: &'a [u8],
-        tools: &'a [u8],
-        kwargs: &'a [u8],
-        bos_token: &'a [u8],
-        eos_token: &'a [u8],
-        add_generation_prompt: bool,
-        continue_final_message: bool,
-        unix_time: i64,
-    }
-
     /// text/sandbox_limits.h
     struct SandboxLimits {
         num_bytes: u64,
@@ -68,6 +42,13 @@ mod ffi {
         before: Vec<i32>,
         between: Vec<i32>,
         after: Vec<i32>,
+    }
+
+    extern "C++" {
+        include!("pagoda_text_rust/src/views.rs.h");
+        type ChatInputView<'a> = crate::views::ChatInputView<'a>;
+        type GgufVocabularyView<'a> = crate::views::GgufVocabularyView<'a>;
+        type GrammarKind = crate::views::GrammarKind;
     }
 
     extern "Rust" {
@@ -95,15 +76,6 @@ mod ffi {
         type Detokenizer;
         fn push(&mut self, id: i32) -> Result<String>;
         fn finish(&mut self) -> Result<String>;
-    }
-
-    /// The kind of a grammar's text; text/grammar.h tells them.
-    enum GrammarKind {
-        JsonSchema,
-        Regex,
-        Choice,
-        ContextFree,
-        Answer,
     }
 
     extern "Rust" {

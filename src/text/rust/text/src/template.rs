@@ -7,8 +7,8 @@ use pagoda_jinja::Program;
 use pagoda_sandbox::{Limits, Sandbox};
 use serde_json::Value as Json;
 
-use crate::ffi::ChatInputView;
 use crate::messages::{self, Options};
+use crate::views::ChatInputView;
 
 /// Templates of checkpoints take up to 50 kB; nesting in one costs stack.
 const MAX_TEMPLATE_BYTES: usize = 1 << 20;

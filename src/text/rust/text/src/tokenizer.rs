@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 use serde::de::IgnoredAny;
 use tokenizers::{Encoding, Token, Tokenizer};
 
-use crate::ffi::GgufVocabularyView;
 use crate::pieces::{PieceRule, PieceStream};
+use crate::views::GgufVocabularyView;
 use crate::{gguf, long_texts, pre_tokenizer};
 
 struct Shared {
