@@ -6,15 +6,14 @@
 //!
 //! A job that has passed a limit gets no more memory, and so unwinds: handle_alloc_error may panic, and everything on its way
 //! gives back what it holds. The job ends, its thread with it, and nothing of it stays taken. Rust aborts instead
-//! unless its error hook says otherwise: so this crate asks for a feature that is not stable. A job beyond its time
-//! that asks for no memory just then cannot be stopped. Its caller goes on without it. As long as such jobs are still
-//! at work, they are counted, and hold up others of their sandbox.
+//! unless its error hook says otherwise, which pagoda_alloc_error sets. A job beyond its time that asks for no memory
+//! just then cannot be stopped. Its caller goes on without it. As long as such jobs are still at work, they are
+//! counted, and hold up others of their sandbox.
 //!
 //! A system that has no memory or no thread left is not the request's fault. Code that lacks it unwinds in the same way
 //! (`caught`), and its error begins with LACK. So the client is not told that the request was wrong.
-#![feature(alloc_error_hook)]
 
-use std::alloc::{GlobalAlloc, Layout, System, set_alloc_error_hook};
+use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
@@ -246,7 +245,7 @@ fn unwind_job(layout: Layout) {
 
 /// The call's result; an error where it panics, or where the system has no memory left for it.
 pub fn caught<T>(call: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
-    set_alloc_error_hook(unwind_job);
+    pagoda_alloc_error::set_hook(unwind_job);
     let was_caught = IS_CAUGHT.replace(true);
     let result = catch_unwind(AssertUnwindSafe(call));
     IS_CAUGHT.set(was_caught);
