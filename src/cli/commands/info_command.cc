@@ -11,6 +11,7 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <variant>
 
 #include "backend/backend.h"
 #include "backend/cpu/cpu_isa.h"
@@ -130,7 +131,7 @@ void print_config(const ModelConfig& config) {
   std::set<int> widths;
   std::map<std::tuple<int, int, int>, int> attentions;
   for (const LayerConfig& layer : config.layers) {
-    widths.insert(layer.dense_mlp().intermediate_size);
+    widths.insert(std::visit([](const auto& mlp) { return mlp.intermediate_size; }, layer.mlp));
     const AttentionConfig& heads = layer.attention();
     ++attentions[{heads.num_heads, heads.head_dim, heads.num_kv_heads}];
   }
