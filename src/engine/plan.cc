@@ -37,7 +37,7 @@ const Plan& Plans::launch() {
   return plans_[newest_];
 }
 
-Plan& Plans::land(const Plan& plan) {
+Plan& Plans::complete(const Plan& plan) {
   Plan& oldest = plans_[num_in_flight_ == 2 ? 1 - newest_ : newest_];
   PAGODA_CHECK(num_in_flight_ > 0 && &plan == &oldest,
                "[scheduler] a plan is committed out of its order");

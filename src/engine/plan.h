@@ -71,8 +71,8 @@ class Plans {
 
   int num_in_flight() const { return num_in_flight_; }
   const Plan& newest() const { return plans_[newest_]; }
-  // Ends the oldest plan in flight; it ends the process where `plan` is another one.
-  Plan& land(const Plan& plan);
+  // Completes the oldest plan in flight; it ends the process where `plan` is another one.
+  Plan& complete(const Plan& plan);
 
  private:
   std::array<Plan, 2> plans_;

@@ -293,7 +293,7 @@ Admission Scheduler::try_admit() {
     return Admission::kFetches;
   }
   head.has_fetched_ = false;
-  acquire_beginning(head);
+  acquire_partial_match(head);
   tables_.give_back(head.block_table_, head.num_computed_);
   head.num_planned_ = head.num_computed_;
   SequencePtr admitted = waiting_.pop();
@@ -337,11 +337,11 @@ void Scheduler::fetch_blocks() {
   std::erase(fetching_, nullptr);
 }
 
-// Takes over or copies a beginning of the block behind those that are cached whole.
-void Scheduler::acquire_beginning(Sequence& sequence) {
+// Takes over or copies the block within which the cached prefix ends, behind those that match whole.
+void Scheduler::acquire_partial_match(Sequence& sequence) {
   if (!tables_.has_cache()) return;
   const int num_left = sequence.num_readable() - sequence.num_computed_;
-  sequence.num_computed_ += tables_.acquire_beginning(
+  sequence.num_computed_ += tables_.acquire_partial_match(
       sequence.block_table_, sequence.tokens().subspan(sequence.num_computed_, num_left),
       sequence.length(), plans_.next().block_copies);
   if (sequence.num_cached_tokens_) return;  // it was preempted

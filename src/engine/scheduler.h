@@ -15,7 +15,7 @@
 // Lookahead: while a step is in flight, plan_ahead() gives the one behind it. Its first tokens may
 // be ids that the device has sampled and the host has not read. No sequence is preempted for it.
 //
-// A sequence whose beginning the cache's tier has waits for those blocks beside the queue, once,
+// A sequence whose prefix the cache's tier has waits for those blocks beside the queue, once,
 // and then in it again. It computes what has not come by then.
 //
 // step_shares.h says how many decodes and prompt tokens a step takes, waiting_queue.h which
@@ -141,11 +141,11 @@ class Scheduler {
   void admit_waiting(StepShares& shares);
   Admission try_admit();
   bool has_blocks_for(const Sequence& sequence, int num_forks) const;
-  void acquire_beginning(Sequence& sequence);
+  void acquire_partial_match(Sequence& sequence);
   void fetch_blocks();
 
   // Its outcome.
-  void land(const Plan& plan);
+  void complete(const Plan& plan);
   void commit_sequence(const PlannedSequence& planned, std::span<const SampleOutcome> outcomes);
   void append(Sequence& sequence, const SampleOutcome& outcome);
   void start_forks(Sequence& sequence, std::span<const SampleOutcome> outcomes);

@@ -28,7 +28,7 @@ void Scheduler::commit(const Plan& plan, std::span<const SampleOutcome> outcomes
       static_cast<int>(outcomes.size()) == plan.num_samples,
       fmt::format("[scheduler] expected {} outcomes, got {}", plan.num_samples, outcomes.size()));
   if (plan.empty()) return;
-  land(plan);
+  complete(plan);
   has_committed_ = true;
   cost_.observe(plan.num_decodes, plan.num_tokens - plan.num_decodes, seconds);
   for (const PlannedSequence& planned : plan.sequences) {
@@ -39,11 +39,11 @@ void Scheduler::commit(const Plan& plan, std::span<const SampleOutcome> outcomes
   take_ended(running_, finished_);
 }
 
-// Ends the oldest step in flight.
-void Scheduler::land(const Plan& plan) {
-  Plan& landed = plans_.land(plan);
-  counters_.num_block_copies += landed.block_copies.size();
-  tables_.end_step(landed.block_copies);
+// Completes the oldest step in flight: its copies have been made, and it awaits no tokens.
+void Scheduler::complete(const Plan& plan) {
+  Plan& completed = plans_.complete(plan);
+  counters_.num_block_copies += completed.block_copies.size();
+  tables_.end_step(completed.block_copies);
   for (const PlannedSequence& planned : plan.sequences) {
     --planned.sequence->num_in_flight_;
     if (planned.samples) --planned.sequence->num_awaited_;
@@ -122,7 +122,7 @@ void Scheduler::finish_forks(Sequence& sequence, FinishReason reason) {
 }
 
 void Scheduler::fail(const Plan& plan, const Status& status) {
-  land(plan);
+  complete(plan);
   for (const PlannedSequence& planned : plan.sequences) {
     Sequence& sequence = *planned.sequence;
     if (sequence.finished()) {

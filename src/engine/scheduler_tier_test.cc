@@ -121,7 +121,7 @@ class SchedulerTierTest : public ::testing::Test {
 
 using Planned = std::map<RequestId, int>;
 
-TEST_F(SchedulerTierTest, AFetchedBeginningIsNotComputedAndCountsAsCached) {
+TEST_F(SchedulerTierTest, AFetchedPrefixIsNotComputedAndCountsAsCached) {
   start(12);
   leave_to_tier(prompt_of(0, 18));
   const RequestId id = add(prompt_of(0, 18));

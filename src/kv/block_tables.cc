@@ -60,35 +60,36 @@ bool BlockTables::fetch(BlockTable& table, std::span<const int> tokens,
   return false;
 }
 
-int BlockTables::acquire_beginning(BlockTable& table, std::span<const int> tokens,
-                                   const SequenceLength& length, std::vector<PlannedCopy>& copies) {
+int BlockTables::acquire_partial_match(BlockTable& table, std::span<const int> tokens,
+                                       const SequenceLength& length,
+                                       std::vector<PlannedCopy>& copies) {
   if (cache_ == nullptr) return 0;
-  const PrefixCache::Beginning beginning =
-      cache_->find_beginning(table.chain_, table.groups_, tokens);
-  if (beginning.num_tokens == 0) return 0;
+  const PrefixCache::PartialMatch match =
+      cache_->find_partial_match(table.chain_, table.groups_, tokens);
+  if (match.num_tokens == 0) return 0;
   std::vector<int> sources;
   for (int group = 0; group < groups_.size(); ++group)
-    sources.push_back(cache_->block_of_group(beginning.block_id, group));
+    sources.push_back(cache_->block_of_group(match.block_id, group));
   // One that a step reads is copied, and so is one that the sequence leaves before its end, unless
   // there is no fresh block.
-  const bool can_adopt = beginning.is_tail && pool_.num_holders(beginning.block_id) == 1;
-  if (!can_adopt || !beginning.is_whole) {
+  const bool can_adopt = match.is_tail && pool_.num_holders(match.block_id) == 1;
+  if (!can_adopt || !match.is_whole) {
     for (const int source : sources) cache_->hold(source);  // until the step is over
     if (make_room(groups_.size())) {
       add_blocks(table, length);
       for (int group = 0; group < groups_.size(); ++group) {
         add_copy({.source = sources[group],
                   .destination = table.groups_[group].ids.back(),
-                  .num_tokens = beginning.num_tokens},
+                  .num_tokens = match.num_tokens},
                  copies);
       }
-      return beginning.num_tokens;
+      return match.num_tokens;
     }
     for (const int source : sources) cache_->release(source);
   }
   if (!can_adopt) return 0;
-  cache_->transfer(beginning.block_id, table.groups_);
-  return beginning.num_tokens;
+  cache_->transfer(match.block_id, table.groups_);
+  return match.num_tokens;
 }
 
 int BlockTables::extend(BlockTable& table, int begin, int end, const SequenceLength& length,

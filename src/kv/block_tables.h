@@ -3,7 +3,7 @@
 // them for later requests, and gives them back. (Block tables: Kwon et al., "PagedAttention", SOSP
 // 2023, arXiv:2309.06180.)
 //
-//   open() -> acquire(), acquire_beginning() -> extend() -> keep(), give_back() -> extend() ...
+//   open() -> acquire(), acquire_partial_match() -> extend() -> keep(), give_back() -> extend() ...
 //                                                 |                                    |
 //                               share() to a sample of the same prompt       keep_tail(), release()
 //
@@ -55,7 +55,7 @@ class BlockTable {
   std::optional<PrefixFetch> fetch_;  // of blocks that it lacks
 };
 
-// The beginning of a block that a step copies before its layers. In one step no block is written
+// The first tokens of a block, which a step copies before its layers. In one step no block is written
 // twice, or both read and written.
 struct PlannedCopy {
   int source = 0;       // block id
@@ -88,10 +88,10 @@ class BlockTables {
 
   // Opens a new table. Only tables of one owner and one salt share cached blocks. `table` is new.
   void open(BlockTable& table, std::string_view cache_owner, std::string_view cache_salt) const;
-  // Fills an empty table with the cached full blocks of a beginning of tokens[0, limit); returns how
+  // Fills an empty table with the cached full blocks of a prefix of tokens[0, limit); returns how
   // many tokens that has.
   int acquire(BlockTable& table, std::span<const int> tokens, int limit);
-  // Begins to fetch the full blocks of a longer beginning of tokens[0, limit) from the cache's tier;
+  // Begins to fetch the full blocks of a longer prefix of tokens[0, limit) from the cache's tier;
   // false: it has none.
   bool begin_fetch(BlockTable& table, std::span<const int> tokens, int limit);
   // Puts blocks that have come into fresh ones, which the cache and the table have from now on, and
@@ -100,11 +100,11 @@ class BlockTables {
              int& num_loads);
   // Returns how many blocks fetch() may load between two steps.
   int num_loads_per_step() const { return cache_->tier()->num_loads_per_step(); }
-  // Adds a block that begins with the longest cached beginning of `tokens`, those behind the full
+  // Adds a block that begins with the longest cached prefix of `tokens`, those behind the full
   // blocks of the table; returns how many of them it holds. The block is a copy that is added to
   // `copies`, or an adopted tail that no sequence holds. 0: nothing is cached, or no block is free.
-  int acquire_beginning(BlockTable& table, std::span<const int> tokens,
-                        const SequenceLength& length, std::vector<PlannedCopy>& copies);
+  int acquire_partial_match(BlockTable& table, std::span<const int> tokens,
+                            const SequenceLength& length, std::vector<PlannedCopy>& copies);
   // Makes room for the tokens [begin, end), which the sequence writes next; returns the end of
   // those that there is room for, `begin` where there is none. A block with room left that others
   // hold is copied, which is added to `copies`.

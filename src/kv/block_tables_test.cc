@@ -125,7 +125,7 @@ TEST_F(BlockTablesTest, WithoutABlockToCopyIntoThereIsNoRoom) {
   EXPECT_TRUE(copies_.empty());
 }
 
-TEST_F(BlockTablesTest, WhatIsKeptIsFoundByTheSameBeginning) {
+TEST_F(BlockTablesTest, WhatIsKeptIsFoundByTheSamePrefix) {
   const std::vector<int> tokens = tokens_from(10, 10);
   BlockTable first = computed(tokens);
   const std::vector<int> blocks = ids_of(first);
@@ -140,8 +140,9 @@ TEST_F(BlockTablesTest, WhatIsKeptIsFoundByTheSameBeginning) {
   EXPECT_EQ(tables_.acquire(second, tokens, 10), 8);
   // The tail behind them goes over as it is: no sequence holds it.
   const std::span<const int> rest = std::span(tokens).subspan(8);
-  EXPECT_EQ(tables_.acquire_beginning(second, rest, {.num_tokens = 10, .max_stored = 10}, copies_),
-            2);
+  EXPECT_EQ(
+      tables_.acquire_partial_match(second, rest, {.num_tokens = 10, .max_stored = 10}, copies_),
+      2);
   EXPECT_TRUE(copies_.empty());
   EXPECT_EQ(ids_of(second), blocks);
 }
@@ -195,14 +196,15 @@ TEST_F(BlockTablesTest, ATailGoesOverWhereThereIsNoBlockToCopyItInto) {
   BlockTable second;
   tables_.open(second, "", "");
   const std::vector<int> wanted = {10, 11, 99};
-  EXPECT_EQ(tables_.acquire_beginning(second, wanted, {.num_tokens = 4, .max_stored = 4}, copies_),
-            2);
+  EXPECT_EQ(
+      tables_.acquire_partial_match(second, wanted, {.num_tokens = 4, .max_stored = 4}, copies_),
+      2);
   EXPECT_TRUE(copies_.empty());
   EXPECT_EQ(ids_of(second), tail);
   EXPECT_EQ(pool_.num_holders(tail[0]), 1);
 }
 
-TEST_F(BlockTablesTest, ABeginningOfAFullBlockIsCopied) {
+TEST_F(BlockTablesTest, APartialMatchOfAFullBlockIsCopied) {
   const BlockTable first = computed(tokens_from(10, 8));
   std::vector<int> tokens = tokens_from(10, 8);
   tokens[6] = 99;
@@ -210,8 +212,8 @@ TEST_F(BlockTablesTest, ABeginningOfAFullBlockIsCopied) {
   tables_.open(second, "", "");
   EXPECT_EQ(tables_.acquire(second, tokens, 7), 4);
   const std::span<const int> rest = std::span(tokens).subspan(4, 3);
-  EXPECT_EQ(tables_.acquire_beginning(second, rest, {.num_tokens = 8, .max_stored = 8}, copies_),
-            2);
+  EXPECT_EQ(
+      tables_.acquire_partial_match(second, rest, {.num_tokens = 8, .max_stored = 8}, copies_), 2);
   ASSERT_EQ(copies_.size(), 1u);
   EXPECT_EQ(copies_[0].source, first.ids()[1]);
   EXPECT_EQ(copies_[0].destination, second.ids()[1]);
@@ -246,8 +248,8 @@ TEST_F(BlockTablesTest, WithoutACacheNothingIsKept) {
   BlockTable table;
   tables.open(table, "", "");
   EXPECT_EQ(tables.acquire(table, tokens, 6), 0);
-  EXPECT_EQ(tables.acquire_beginning(table, tokens, {.num_tokens = 6, .max_stored = 6}, copies_),
-            0);
+  EXPECT_EQ(
+      tables.acquire_partial_match(table, tokens, {.num_tokens = 6, .max_stored = 6}, copies_), 0);
   EXPECT_EQ(tables.extend(table, 0, 6, {.num_tokens = 6, .max_stored = 6}, copies_), 6);
   tables.keep(table, tokens, 6, /*in_flight=*/true);
   tables.keep_tail(table, tokens, 6);

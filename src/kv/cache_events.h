@@ -1,5 +1,5 @@
 // CacheEvents: the full blocks that the prefix cache has come to hold and has given up, in order.
-// Routers read them to send a prompt where its beginning is.
+// Routers read them to send a prompt where its prefix is.
 //
 // A reader that knows the parent of a prompt's first block, its root, can try guesses of prompts on
 // the digests of their blocks. So a reader is told of the blocks of one root: its owner's, without a salt.

@@ -34,7 +34,7 @@ class GroupTablesTest : public ::testing::Test {
     BlockTable table;
     tables_.open(table, "", "");
     num_found_ = tables_.acquire(table, tokens, num_tokens - 1);
-    num_found_ += tables_.acquire_beginning(
+    num_found_ += tables_.acquire_partial_match(
         table, std::span(tokens).subspan(num_found_, num_tokens - 1 - num_found_),
         length_of(num_tokens), copies_);
     tables_.give_back(table, num_found_);
@@ -107,7 +107,7 @@ TEST_F(GroupTablesTest, ABlockOfEachGroupOrNone) {
   EXPECT_EQ(table.ids(2).size(), 2u);
 }
 
-TEST_F(GroupTablesTest, ABeginningIsFoundAsWithLayersThatSeeAll) {
+TEST_F(GroupTablesTest, APrefixIsFoundAsWithLayersThatSeeAll) {
   const std::vector<int> tokens = tokens_of(0, 30);
   BlockTable first = run(tokens, 7);
   end(first, tokens);
@@ -140,7 +140,7 @@ TEST_F(GroupTablesTest, OnlyWhatTheWindowSeesAtTheEndIsNeeded) {
   EXPECT_EQ(pool_.num_free(), 60);
 }
 
-TEST_F(GroupTablesTest, WhatABeginningsEndDoesNotSeeMayBeGone) {
+TEST_F(GroupTablesTest, WhatAPrefixsEndDoesNotSeeMayBeGone) {
   const std::vector<int> tokens = tokens_of(0, 24);
   BlockTable table = run(tokens, 24);  // one chunk: all blocks of it are cached
   ASSERT_TRUE(cache_.evict());         // the first block of a window
@@ -165,14 +165,15 @@ TEST_F(GroupTablesTest, TailsComeAndGoWithAllTheirBlocks) {
   BlockTable second = run(tokens_of(0, 12));
   EXPECT_EQ(num_found_, 10);
   for (int group = 0; group < 3; ++group) EXPECT_EQ(second.ids(group)[2], tail[group]);
-  // A beginning of a full block is copied in all groups.
+  // The first tokens of a full block are copied in all groups.
   std::vector<int> other = tokens_of(0, 11);
   other.push_back(99);
   BlockTable third;
   tables_.open(third, "", "");
   EXPECT_EQ(tables_.acquire(third, other, 11), 8);
   EXPECT_EQ(
-      tables_.acquire_beginning(third, std::span(other).subspan(8, 3), length_of(12), copies_), 3);
+      tables_.acquire_partial_match(third, std::span(other).subspan(8, 3), length_of(12), copies_),
+      3);
   ASSERT_EQ(copies_.size(), 3u);
   for (int group = 0; group < 3; ++group) {
     EXPECT_EQ(copies_[group].source, tail[group]);

@@ -1,7 +1,7 @@
-// longest_hit(): how much of a sequence's beginning all cache groups have.
+// longest_hit(): the longest prefix of a sequence that all cache groups have.
 //
-// A group has a beginning where it has the blocks that a query at its end sees. So a group that
-// sees all has every beginning of what it has. A group with a window has the beginnings that end
+// A group has a prefix where it has the blocks that a query at its end sees. So a group that
+// sees all has every prefix of what it has. A group with a window has the prefixes that end
 // with enough blocks in a row. (The search from the end: vLLM's sliding window manager.)
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace pagoda {
 
-// Returns the blocks of a group's longest beginning of up to num_blocks. has(group, index): whether
+// Returns the blocks of a group's longest prefix of up to num_blocks. has(group, index): whether
 // the group has that block.
 template <typename Has>
 int longest_hit(const CacheGroups& groups, int group, int num_blocks, const Has& has) {
@@ -26,7 +26,7 @@ int longest_hit(const CacheGroups& groups, int group, int num_blocks, const Has&
   return end;
 }
 
-// Returns the blocks of the longest beginning of up to num_blocks that each group has. Each may
+// Returns the blocks of the longest prefix of up to num_blocks that each group has. Each may
 // shorten what the others have.
 template <typename Has>
 int longest_hit(const CacheGroups& groups, int num_blocks, const Has& has) {

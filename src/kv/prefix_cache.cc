@@ -176,10 +176,10 @@ bool PrefixCache::has_all_groups(int block_id) const {
   return true;
 }
 
-PrefixCache::Beginning PrefixCache::find_beginning(const PrefixChain& chain,
-                                                   const std::vector<GroupTable>& tables,
-                                                   std::span<const int> tokens) const {
-  Beginning best;
+PrefixCache::PartialMatch PrefixCache::find_partial_match(const PrefixChain& chain,
+                                                          const std::vector<GroupTable>& tables,
+                                                          std::span<const int> tokens) const {
+  PartialMatch best;
   const int parent = parent_of(chain, tables);
   if (parent == kNone || tokens.empty()) return best;
   const auto consider = [&](int block_id) {
@@ -276,10 +276,10 @@ bool PrefixCache::insert_tail(const PrefixChain& chain, const std::vector<GroupT
   // Out goes what the new one goes on from, or else the oldest of too many.
   const Node& node = nodes_[parent];
   const auto others = std::span(node.tails).first(node.num_tails - 1);
-  const auto is_beginning = [&](int tail) {
+  const auto is_prefix = [&](int tail) {
     return common_length(tokens_of(tail), tokens) == nodes_[tail].num_tokens;
   };
-  if (const auto found = std::find_if(others.begin(), others.end(), is_beginning);
+  if (const auto found = std::find_if(others.begin(), others.end(), is_prefix);
       found != others.end()) {
     forget(*found);
   } else if (node.num_tails > kMaxTails) {

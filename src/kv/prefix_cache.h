@@ -1,4 +1,4 @@
-// PrefixCache: which blocks hold the beginnings of prompts and answers that have been computed.
+// PrefixCache: which blocks hold the prefixes of prompts and answers that have been computed.
 // Plain ids; no memory of its own.
 //
 //   scope ── [t0..t15] ─┬─ [t16..t31] ─┬─ [t32..t47]      full blocks, by digest
@@ -11,7 +11,7 @@
 // hashes: vLLM's automatic prefix caching; a tree of prefixes: Zheng et al., "SGLang", 2024,
 // arXiv:2312.07104.) What ends within a block is kept as a tail of its parent.
 //
-// A beginning has a block in each cache group where layers have windows. The tree is that of the first
+// A prefix has a block in each cache group where layers have windows. The tree is that of the first
 // group; the other groups' full blocks are found by the same digests, and a tail has one of each
 // group, which come and go together. A hit needs, in each group, the blocks that a query at its end
 // sees and no others.
@@ -77,7 +77,7 @@ struct PrefixCacheCounters {
 class PrefixCache {
  public:
   static constexpr int kMaxTails = 4;
-  // Full children of a parent that are looked at for a common beginning, newest first.
+  // Full children of a parent that are looked at for a common prefix, newest first.
   static constexpr int kMaxSiblings = 64;
 
   // REQUIRES: `pool` outlives the cache, and so does `tier`, or null: evicted blocks are forgotten.
@@ -90,13 +90,13 @@ class PrefixCache {
     return prefix_scope(model_, owner, salt);
   }
 
-  // Finds the longest beginning of tokens[0, limit) of which the blocks that a query at its end
+  // Finds the longest prefix of tokens[0, limit) of which the blocks that a query at its end
   // sees are all cached. Fills empty tables, one of each group, with these full blocks, holds them,
-  // and returns how many tokens the beginning has.
+  // and returns how many tokens the prefix has.
   int acquire(PrefixChain& chain, std::span<const int> tokens, int limit,
               std::vector<GroupTable>& tables);
 
-  // Begins to fetch what the tier has of a longer beginning of tokens[0, limit) than the chain's
+  // Begins to fetch what the tier has of a longer prefix of tokens[0, limit) than the chain's
   // cached blocks; absent: nothing. The tables hold what the cache has of it from then on.
   std::optional<PrefixFetch> begin_fetch(PrefixChain& chain, std::span<const int> tokens, int limit,
                                          std::vector<GroupTable>& tables);
@@ -108,17 +108,17 @@ class PrefixCache {
                       const PrefixFetch& fetch, int block_id, std::vector<GroupTable>& tables);
   BlockTier* tier() const { return tier_; }
 
-  // A block behind the chain's cached ones whose first tokens are tokens[0, num_tokens).
-  struct Beginning {
+  // A block behind the chain's cached ones whose first tokens are tokens[0, num_tokens): the cached
+  // prefix ends within it.
+  struct PartialMatch {
     int block_id = kNoBlock;  // of the first group
     int num_tokens = 0;       // 0: there is none
     bool is_tail = false;     // else a full block
-    bool is_whole = false;
+    bool is_whole = false;    // all tokens of the block match
   };
-  // Finds the longest beginning that all groups have; of those as long, a tail. Nothing is held by
-  // it.
-  Beginning find_beginning(const PrefixChain& chain, const std::vector<GroupTable>& tables,
-                           std::span<const int> tokens) const;
+  // Finds the longest match that all groups have; of those as long, a tail. Nothing is held by it.
+  PartialMatch find_partial_match(const PrefixChain& chain, const std::vector<GroupTable>& tables,
+                                  std::span<const int> tokens) const;
   // Returns the block of a group with the same tokens as a cached one of the first; kNoBlock: the
   // group has none.
   int block_of_group(int block_id, int group) const;

@@ -71,11 +71,12 @@ class PrefixCacheTest : public ::testing::Test {
     return num_cached;
   }
 
-  PrefixCache::Beginning beginning(const Tokens& tokens) {
+  PrefixCache::PartialMatch partial_match(const Tokens& tokens) {
     PrefixChain chain{.scope = cache_->scope("", "")};
     std::vector<GroupTable> tables(1);
     const int num_tokens = cache_->acquire(chain, tokens, static_cast<int>(tokens.size()), tables);
-    const auto found = cache_->find_beginning(chain, tables, std::span(tokens).subspan(num_tokens));
+    const auto found =
+        cache_->find_partial_match(chain, tables, std::span(tokens).subspan(num_tokens));
     for (auto& blocks = tables[0].ids; !blocks.empty(); blocks.pop_back())
       cache_->release(blocks.back());
     return found;
@@ -147,29 +148,29 @@ TEST_F(PrefixCacheTest, WhatTwoComputeAtOnceStandsInOneBlock) {
   end(second);
 }
 
-TEST_F(PrefixCacheTest, TailsAreFoundByTheLongestCommonBeginning) {
+TEST_F(PrefixCacheTest, TailsAreFoundByTheLongestCommonPrefix) {
   start(16);
   cached_part({1, 2, 3, 4, 5, 6});
   cached_part({1, 2, 3, 4, 5, 7, 8});
-  const auto longest = beginning({1, 2, 3, 4, 5, 7, 8, 9});
+  const auto longest = partial_match({1, 2, 3, 4, 5, 7, 8, 9});
   EXPECT_EQ(longest.num_tokens, 3);
   EXPECT_TRUE(longest.is_tail && longest.is_whole);
-  const auto part = beginning({1, 2, 3, 4, 5, 7, 0});
+  const auto part = partial_match({1, 2, 3, 4, 5, 7, 0});
   EXPECT_EQ(part.num_tokens, 2);
   EXPECT_FALSE(part.is_whole);
-  EXPECT_EQ(beginning({1, 2, 3, 4, 9}).num_tokens, 0);
-  // A full block's beginning is one too.
+  EXPECT_EQ(partial_match({1, 2, 3, 4, 9}).num_tokens, 0);
+  // A full block matches in part, too.
   cached_part({1, 2, 3, 4, 5, 6, 6, 6});
-  const auto of_full = beginning({1, 2, 3, 4, 5, 6, 6});
+  const auto of_full = partial_match({1, 2, 3, 4, 5, 6, 6});
   EXPECT_EQ(of_full.num_tokens, 3);
   EXPECT_FALSE(of_full.is_tail);
 }
 
-TEST_F(PrefixCacheTest, OfBeginningsThatAreAsLongATailIsTaken) {
+TEST_F(PrefixCacheTest, OfMatchesThatAreAsLongATailIsTaken) {
   start(16);
   cached_part({1, 2, 3, 4, 5, 6});
   cached_part({1, 2, 3, 4, 5, 6, 7, 7});
-  const auto found = beginning({1, 2, 3, 4, 5, 6, 9});
+  const auto found = partial_match({1, 2, 3, 4, 5, 6, 9});
   EXPECT_EQ(found.num_tokens, 2);
   EXPECT_TRUE(found.is_tail && found.is_whole);
 }
@@ -180,7 +181,7 @@ TEST_F(PrefixCacheTest, AScopeFindsNothingOfTheOneThatTakesItsPlace) {
   cached_part({1, 2, 3});
   EXPECT_TRUE(cache_->evict());
   cached_part({1, 2, 3}, "another salt");
-  EXPECT_EQ(beginning({1, 2, 3, 4}).num_tokens, 0);
+  EXPECT_EQ(partial_match({1, 2, 3, 4}).num_tokens, 0);
 }
 
 TEST_F(PrefixCacheTest, SiblingsStayWhicheverGoes) {
@@ -188,10 +189,10 @@ TEST_F(PrefixCacheTest, SiblingsStayWhicheverGoes) {
   Holder first = run({1, 1, 1, 1, 2, 2, 2, 2});
   for (const int token : {3, 4, 3}) cached_part({1, 1, 1, 1, token, token, token, token});
   EXPECT_TRUE(cache_->evict());  // the newest child
-  EXPECT_EQ(beginning({1, 1, 1, 1, 4, 4}).num_tokens, 0);
+  EXPECT_EQ(partial_match({1, 1, 1, 1, 4, 4}).num_tokens, 0);
   EXPECT_TRUE(cache_->evict());  // the one behind it
-  EXPECT_EQ(beginning({1, 1, 1, 1, 3, 3}).num_tokens, 0);
-  EXPECT_EQ(beginning({1, 1, 1, 1, 2, 2}).num_tokens, 2);
+  EXPECT_EQ(partial_match({1, 1, 1, 1, 3, 3}).num_tokens, 0);
+  EXPECT_EQ(partial_match({1, 1, 1, 1, 2, 2}).num_tokens, 2);
   end(first);
 }
 
@@ -204,20 +205,20 @@ TEST_F(PrefixCacheTest, ALongerTailTakesTheShorterOnesPlaceAndOnlyFourStay) {
   EXPECT_EQ(cache_->num_evictable(), 1);
   for (const int token : {5, 6, 7, 8}) cached_part({token, token});
   EXPECT_EQ(cache_->num_evictable(), 4);
-  EXPECT_EQ(beginning({1, 2, 3}).num_tokens, 0);  // the oldest
-  EXPECT_EQ(beginning({5, 5, 3}).num_tokens, 2);
+  EXPECT_EQ(partial_match({1, 2, 3}).num_tokens, 0);  // the oldest
+  EXPECT_EQ(partial_match({5, 5, 3}).num_tokens, 2);
 }
 
 TEST_F(PrefixCacheTest, ATailTakenOverIsTheCachesNoMore) {
   start(4);
   cached_part({1, 2, 3});
-  const auto found = beginning({1, 2, 3, 4});
+  const auto found = partial_match({1, 2, 3, 4});
   std::vector<GroupTable> tables(1);
   cache_->transfer(found.block_id, tables);
   EXPECT_EQ(tables[0].ids, std::vector<int>{found.block_id});
   EXPECT_FALSE(cache_->is_cached(found.block_id));
   EXPECT_EQ(pool_->num_holders(found.block_id), 1);
-  EXPECT_EQ(beginning({1, 2, 3, 4}).num_tokens, 0);
+  EXPECT_EQ(partial_match({1, 2, 3, 4}).num_tokens, 0);
   EXPECT_FALSE(cache_->evict());
   cache_->release(found.block_id);
   EXPECT_EQ(pool_->num_free(), 4);
@@ -233,9 +234,9 @@ TEST_F(PrefixCacheTest, EvictsTheLeastRecentlyUsedAndChildrenBeforeParents) {
   // The first chain's tail and its second block, which no prompt has asked for since.
   EXPECT_TRUE(cache_->evict());
   EXPECT_TRUE(cache_->evict());
-  EXPECT_EQ(beginning({1, 1, 1, 1, 2}).num_tokens, 0);
-  EXPECT_EQ(beginning({1, 1, 1, 1, 9}).num_tokens, 1);
-  EXPECT_EQ(beginning({4, 4, 4, 4, 5}).num_tokens, 1);
+  EXPECT_EQ(partial_match({1, 1, 1, 1, 2}).num_tokens, 0);
+  EXPECT_EQ(partial_match({1, 1, 1, 1, 9}).num_tokens, 1);
+  EXPECT_EQ(partial_match({4, 4, 4, 4, 5}).num_tokens, 1);
   for (int i = 0; i < 4; ++i) EXPECT_TRUE(cache_->evict());
   EXPECT_FALSE(cache_->evict());
   EXPECT_EQ(pool_->num_free(), 6);
@@ -281,7 +282,7 @@ void check_holders(const BlockPool& pool, const PrefixCache& cache,
   RC_ASSERT(cache.num_evictable() == num_evictable);
 }
 
-// Any sequences that come and go, against the set of all beginnings that ever ended at a block's
+// Any sequences that come and go, against the set of all prefixes that ever ended at a block's
 // end: what is found is one of them, and without evictions it is the longest.
 // Notes whose blocks are stored: the first of each one's tokens.
 class NotedTier final : public BlockTier {

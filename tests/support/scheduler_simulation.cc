@@ -246,7 +246,7 @@ std::vector<std::uint64_t> SchedulerSimulation::hashes_of(const Sequence& sequen
   return hashes;
 }
 
-// Returns the tokens of the longest beginning in whole blocks, all of whose blocks that a query at
+// Returns the tokens of the longest prefix in whole blocks, all of whose blocks that a query at
 // its end reads are cached.
 int SchedulerSimulation::longest_cached(const Sequence& sequence, int num_readable) const {
   const std::set<std::uint64_t> cached = cached_ends();

@@ -13,7 +13,7 @@
 //   and none waits in vain;
 // - every context reads back as its own through its tables, and behind a window a sequence holds
 //   nothing;
-// - every block has as many holders as it should; equal beginnings that run stand in the same
+// - every block has as many holders as it should; equal prefixes that run stand in the same
 //   blocks where there is a prefix cache; each owner's block is its own where there is none; a
 //   block without a holder is overwritten at once;
 // - no step writes what one that may still run reads, nor does a block that comes from the tier;

@@ -26,7 +26,7 @@ FakeBlockTier SchedulerSimulation::make_tier() {
   return tier;
 }
 
-// The blocks that one that fetches has by now are cached, with its own beginning in them.
+// The blocks that one that fetches has by now are cached, with its own prefix in them.
 void SchedulerSimulation::check_fetched(const Sequence& sequence) const {
   const int block_size = options_.scheduler.block_size;
   const int num_tokens = static_cast<int>(sequence.block_table().size()) * block_size;
