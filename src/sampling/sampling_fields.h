@@ -216,8 +216,8 @@ void for_each_sampling_field(Visit&& visit) {
   for (const auto& field : kSamplingLists) visit(field);
 }
 
-// Gives params what the request has said and, where it has not, what the checkpoint says.
-void settle(const PartialSampling& asked, const PartialSampling& checkpoint,
-            SamplingParams& params);
+// Resolves params: what the request has said and, where it has not, what the checkpoint says.
+void resolve_sampling(const PartialSampling& asked, const PartialSampling& checkpoint,
+                      SamplingParams& params);
 
 }  // namespace pagoda

@@ -75,8 +75,8 @@ Status check_lengths(const SamplingParams& params) {
 
 }  // namespace
 
-void settle(const PartialSampling& asked, const PartialSampling& checkpoint,
-            SamplingParams& params) {
+void resolve_sampling(const PartialSampling& asked, const PartialSampling& checkpoint,
+                      SamplingParams& params) {
   for_each_sampling_field([&](const auto& field) {
     if (field.partial == nullptr) return;
     const auto& said = asked.*field.partial ? asked.*field.partial : checkpoint.*field.partial;

@@ -79,9 +79,9 @@ bool begins_in_thought(const ServedModel& model, std::string_view prompt) {
   return thought && ends_with_mark(prompt, thought->begin);
 }
 
-Result<AnswerForm> settle_answer_form(const ServedModel& model, std::string_view prompt,
-                                      const ToolUse& tools, bool reads_thoughts,
-                                      std::optional<GrammarRequest>& grammar) {
+Result<AnswerForm> resolve_answer_form(const ServedModel& model, std::string_view prompt,
+                                       const ToolUse& tools, bool reads_thoughts,
+                                       std::optional<GrammarRequest>& grammar) {
   const AnswerFormat& format = model.answer_format;
   const bool reads_calls = tools.is_allowed();
   reads_thoughts = reads_thoughts && format.thought;

@@ -28,9 +28,9 @@ bool begins_in_thought(const ServedModel& model, std::string_view prompt);
 // answers are held to calls. Does so too where calls or thoughts may stand beside the JSON that
 // answers are held to. Errors, of the field tool_choice: another grammar beside calls that must be
 // made.
-Result<AnswerForm> settle_answer_form(const ServedModel& model, std::string_view prompt,
-                                      const ToolUse& tools, bool reads_thoughts,
-                                      std::optional<GrammarRequest>& grammar);
+Result<AnswerForm> resolve_answer_form(const ServedModel& model, std::string_view prompt,
+                                       const ToolUse& tools, bool reads_thoughts,
+                                       std::optional<GrammarRequest>& grammar);
 
 // Thread-compatible.
 class AnswerReader {

@@ -17,9 +17,9 @@ constexpr std::string_view kThoughtPrompt = "<|im_start|>assistant\n<think>\n";
 
 class AnswerReaderTest : public ::testing::Test {
  protected:
-  AnswerForm settle(std::string_view prompt, const ToolUse& tools,
-                    std::optional<GrammarRequest>& grammar) {
-    const auto form = settle_answer_form(*model_, prompt, tools, /*reads_thoughts=*/true, grammar);
+  AnswerForm resolve(std::string_view prompt, const ToolUse& tools,
+                     std::optional<GrammarRequest>& grammar) {
+    const auto form = resolve_answer_form(*model_, prompt, tools, /*reads_thoughts=*/true, grammar);
     EXPECT_TRUE(form.ok()) << form.status().message();
     return form.ok() ? *form : AnswerForm{};
   }
@@ -43,13 +43,13 @@ TEST_F(AnswerReaderTest, WithoutAFormAnswersAreContentAsTheyCome) {
 
 TEST_F(AnswerReaderTest, AGrammarThatHoldsTheWholeAnswerLeavesNoThought) {
   std::optional<GrammarRequest> grammar;
-  EXPECT_TRUE(settle(kThoughtPrompt, {}, grammar).parsing->begins_in_thought);
+  EXPECT_TRUE(resolve(kThoughtPrompt, {}, grammar).parsing->begins_in_thought);
   EXPECT_FALSE(grammar);
   grammar = GrammarRequest{.spec = {.kind = GrammarKind::kRegex, .text = "yes|no"}};
-  EXPECT_FALSE(settle(kThoughtPrompt, {}, grammar).parsing->begins_in_thought);
+  EXPECT_FALSE(resolve(kThoughtPrompt, {}, grammar).parsing->begins_in_thought);
   EXPECT_EQ(grammar->spec.text, "yes|no");
   grammar = GrammarRequest{.spec = {.kind = GrammarKind::kJsonSchema, .text = "{}"}};
-  EXPECT_TRUE(settle(kThoughtPrompt, {}, grammar).parsing->begins_in_thought);
+  EXPECT_TRUE(resolve(kThoughtPrompt, {}, grammar).parsing->begins_in_thought);
   EXPECT_EQ(grammar->spec.kind, GrammarKind::kAnswer);
 }
 
@@ -62,7 +62,7 @@ TEST_F(AnswerReaderTest, AGrammarHasTheFunctionsThatMayBeCalled) {
   some.allowed = {"get_weather"};
   const auto grammar_of = [&](const ToolUse& tools) {
     std::optional<GrammarRequest> grammar;
-    settle("", tools, grammar);
+    resolve("", tools, grammar);
     return grammar ? grammar->spec.text : "";
   };
   EXPECT_THAT(grammar_of(all), HasSubstr("get_time"));

@@ -121,7 +121,7 @@ Result<std::vector<std::vector<int>>> encode_inputs(const ServedModel& model,
   return prompts;
 }
 
-Result<std::optional<int>> settle_cut(const ServedModel& model, std::optional<int> asked) {
+Result<std::optional<int>> resolve_cut(const ServedModel& model, std::optional<int> asked) {
   const int max_model_len = model.engine->limits().max_model_len;
   if (asked == -1) return std::optional(max_model_len);
   if (!asked || *asked <= max_model_len) return asked;

@@ -42,7 +42,7 @@ Result<std::vector<std::vector<int>>> encode_inputs(const ServedModel& model,
 
 // Returns the most tokens that truncate_prompt_tokens leaves of an input; absent: it was not asked
 // for. An error where that is more than the context has.
-Result<std::optional<int>> settle_cut(const ServedModel& model, std::optional<int> asked);
+Result<std::optional<int>> resolve_cut(const ServedModel& model, std::optional<int> asked);
 
 struct TextPair {
   std::string_view query, document;

@@ -167,8 +167,8 @@ Result<EncodedPrompt> encode_chat_prompt(const ServedModel& model, const ChatPro
   return EncodedPrompt{std::move(ids), std::move(rendered)};
 }
 
-Result<int> settle_max_tokens(const ServedModel& model, int num_prompt_tokens,
-                              std::optional<int> asked, std::optional<int> fallback) {
+Result<int> resolve_max_tokens(const ServedModel& model, int num_prompt_tokens,
+                               std::optional<int> asked, std::optional<int> fallback) {
   const int max_model_len = model.engine->limits().max_model_len;
   const int rest = max_model_len - num_prompt_tokens;
   if (!asked) return std::min(rest, fallback.value_or(rest));

@@ -45,8 +45,8 @@ Result<std::vector<int>> tokenize_text(const ServedModel& model, std::string_vie
 
 // Returns what was `asked` for, or `fallback` (absent: the rest of the context), clamped; an
 // explicit wish beyond the context is an error.
-Result<int> settle_max_tokens(const ServedModel& model, int num_prompt_tokens,
-                              std::optional<int> asked, std::optional<int> fallback);
+Result<int> resolve_max_tokens(const ServedModel& model, int num_prompt_tokens,
+                               std::optional<int> asked, std::optional<int> fallback);
 
 // Returns a text's tokens; refuses a text with far more of them than `most` by its beginning.
 Result<std::vector<int>> token_ids_if_near(const ServedModel& model, std::string_view text,

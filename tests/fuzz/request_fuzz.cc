@@ -73,7 +73,7 @@ void read_as_generation(const std::string& body) {
     auto& request = *response;
     check_generation(request.chat.generation);
     check_bounds(response_field_table(request));
-    if (auto error = settle_messages(RequestJson::array(), request)) check_error(*error);
+    if (auto error = resolve_messages(RequestJson::array(), request)) check_error(*error);
   } else {
     check_error(response.error());
   }

@@ -14,7 +14,7 @@
 // - Reads of an earlier step come before this write. A step is evaluated as a whole before the next
 //   one is: MLX orders a graph by its edges alone, so two steps must not be built and then
 //   evaluated at once. On a CPU stream work runs in the order in which it was handed over, which
-//   settles it, with any number of steps in flight. On Metal a kernel is kept behind earlier ones of
+//   is enough, with any number of steps in flight. On Metal a kernel is kept behind earlier ones of
 //   its own command encoder that read the buffer, and behind encoders that wrote it, but not behind
 //   earlier encoders that only read it. There it is the owner of the blocks that makes it right: an
 //   entry is written once, and a block changes hands only after the host has seen the end of the

@@ -62,8 +62,8 @@ Status generate_all(Engine& engine, std::vector<GenerationRequest> requests) {
   return unfinished->error;
 }
 
-// Last events come from within a step: its own figures are published a moment later.
-EngineStats settled_stats(const Engine& engine) {
+// Waits until nothing runs. A last event comes from within a step, whose figures follow it.
+EngineStats stats_when_idle(const Engine& engine) {
   EngineStats stats = engine.stats();
   while (stats.healthy && stats.num_running + stats.num_waiting > 0) {
     std::this_thread::sleep_for(std::chrono::microseconds(50));
@@ -141,11 +141,11 @@ Result<BenchRound> BenchedModel::run(int num_prompts, int output_len) {
   std::vector<GenerationRequest> requests =
       random_requests(engine, flags_, num_prompts, output_len);
   const MachineLimits limits_before = probe_.measure();
-  const EngineStats before = settled_stats(engine);
+  const EngineStats before = stats_when_idle(engine);
   const Clock::TimePoint start = Clock::system().now();
   PAGODA_RETURN_IF_ERROR(generate_all(engine, std::move(requests)));
   const double total_s = seconds_between(start, Clock::system().now());
-  BenchRound round = between(before, settled_stats(engine));
+  BenchRound round = between(before, stats_when_idle(engine));
   round.limits = best_of(limits_before, probe_.measure());
   round.total_s = total_s;
   round.prefill_products = prefill_products(model_->config, round, num_prompts, flags_.input_len);

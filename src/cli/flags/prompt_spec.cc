@@ -263,7 +263,7 @@ Result<TextRequest> text_request_of(const ServedModel& model, const PromptSpec& 
   request.stop = spec.stop;
   SamplingParams& sampling = request.generation.sampling;
   sampling = spec.sampling;
-  settle(spec.asked, model.defaults, sampling);
+  resolve_sampling(spec.asked, model.defaults, sampling);
   sampling.seed = spec.seed;
   sampling.logprobs = spec.logprobs;
   if (spec.prompt_logprobs) sampling.prompt_logprobs = 0;
@@ -283,8 +283,8 @@ Result<PromptRequest> chat_request_of(const ServedModel& model, const PromptSpec
                           encode_chat_prompt(model, {.messages_json = json_text(messages),
                                                      .tools_json = tools.tools_json}));
   PAGODA_ASSIGN_OR_RETURN(std::optional<GrammarRequest> grammar, grammar_of(spec));
-  PAGODA_ASSIGN_OR_RETURN(AnswerForm form, settle_answer_form(model, encoded.text, tools,
-                                                              /*reads_thoughts=*/true, grammar));
+  PAGODA_ASSIGN_OR_RETURN(AnswerForm form, resolve_answer_form(model, encoded.text, tools,
+                                                               /*reads_thoughts=*/true, grammar));
   PromptRequest request = {.text = {}, .is_chat = true, .parsing = std::move(form.parsing)};
   PAGODA_ASSIGN_OR_RETURN(
       request.text, text_request_of(model, spec, std::move(encoded.token_ids), fallback, grammar));

@@ -320,7 +320,7 @@ ApiResult<MessagesRequest> read_messages_request(const std::string& body, bool g
                        last.at("content").is_string() && !last.contains("tool_calls");
   request.chat.prompt.add_generation_prompt = !goes_on;
   request.chat.prompt.continue_final_message = goes_on;
-  if (auto error = settle_prompt(request.chat.tools, request.chat.reasoning, request.chat.prompt))
+  if (auto error = resolve_prompt(request.chat.tools, request.chat.reasoning, request.chat.prompt))
     return std::move(*error);
   return request;
 }

@@ -6,16 +6,16 @@
 namespace pagoda {
 namespace {
 
-// Settles how answers to `prompt` are taken apart, and what holds them to their form.
-std::optional<ApiError> settle_form(const ServedModel& model, const ChatRequest& request,
-                                    std::string_view prompt, ChatJob& job) {
+// Resolves how answers to `prompt` are taken apart, and what holds them to their form.
+std::optional<ApiError> resolve_form(const ServedModel& model, const ChatRequest& request,
+                                     std::string_view prompt, ChatJob& job) {
   const std::optional<ThoughtMarks>& thought = model.answer_format.thought;
   if (const int budget = request.reasoning.token_budget.value_or(-1); thought && budget >= 0) {
     job.generation.thought_budget =
         ThoughtBudgetOptions{budget, *thought, begins_in_thought(model, prompt)};
   }
-  auto form = settle_answer_form(model, prompt, request.tools, request.reasoning.is_separate,
-                                 job.generation.grammar.grammar);
+  auto form = resolve_answer_form(model, prompt, request.tools, request.reasoning.is_separate,
+                                  job.generation.grammar.grammar);
   if (!form.ok()) return api_error(form.status());
   job.parsing = std::move(form->parsing);
   if (form->shows_special_tokens) job.generation.skip_special_tokens = false;
@@ -54,13 +54,13 @@ std::optional<ApiError> prepare_chat(ApiService& service, RequestOrigin origin,
   auto encoded = encode_chat_prompt(service.model, request.prompt);
   if (!encoded.ok()) return api_error(encoded.status());
   job.prompt_token_ids = std::move(encoded->token_ids);
-  return settle_form(service.model, request, encoded->text, job);
+  return resolve_form(service.model, request, encoded->text, job);
 }
 
 ApiResult<GroupRequest> group_request_of(const ChatJob& job, const ServedModel& model) {
   const GenerationFields& fields = job.generation;
   const int num_prompt_tokens = static_cast<int>(job.prompt_token_ids.size());
-  auto max_tokens = settle_max_tokens(model, num_prompt_tokens, fields.max_tokens, std::nullopt);
+  auto max_tokens = resolve_max_tokens(model, num_prompt_tokens, fields.max_tokens, std::nullopt);
   if (!max_tokens.ok()) return api_error(max_tokens.status());
   std::optional<int> logprobs;
   if (job.logprobs) logprobs = job.top_logprobs;

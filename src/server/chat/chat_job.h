@@ -37,13 +37,13 @@ struct ChatJob : GenerationJob {
 };
 
 // Makes a job of what has been read of a request, whose generation fields it takes: checks the
-// model's name, renders and encodes the prompt, and settles how answers are taken apart. The answer's
-// id begins with id_prefix. Errors are encode_chat_prompt()'s and settle_answer_form()'s.
+// model's name, renders and encodes the prompt, and resolves how answers are taken apart. The answer's
+// id begins with id_prefix. Errors are encode_chat_prompt()'s and resolve_answer_form()'s.
 std::optional<ApiError> prepare_chat(ApiService& service, RequestOrigin origin,
                                      ChatRequest& request, std::string_view id_prefix,
                                      ChatJob& job);
 
-// Makes what a job with its constraints submits. Errors are settle_max_tokens()'s.
+// Makes what a job with its constraints submits. Errors are resolve_max_tokens()'s.
 ApiResult<GroupRequest> group_request_of(const ChatJob& job, const ServedModel& model);
 
 // Returns why submitting a job with its constraints would be refused at any time, if it would. A

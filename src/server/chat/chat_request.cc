@@ -39,8 +39,8 @@ nlohmann::json chat_request_schema() {
   return schema;
 }
 
-std::optional<ApiError> settle_prompt(const ToolUse& tools, const ReasoningFields& reasoning,
-                                      ChatPrompt& prompt) {
+std::optional<ApiError> resolve_prompt(const ToolUse& tools, const ReasoningFields& reasoning,
+                                       ChatPrompt& prompt) {
   if (auto error = check_together(tools)) return error;
   if (tools.is_allowed()) prompt.tools_json = tools.tools_json;
   prompt.template_kwargs_json = add_reasoning_variables(reasoning, prompt.template_kwargs_json);
@@ -60,7 +60,7 @@ ApiResult<ChatRequest> read_chat_fields(RequestJson body, std::vector<std::strin
                                           request.generation, unknown_names))
     return std::move(*error);
   if (auto error = check_together(request.prompt)) return std::move(*error);
-  if (auto error = settle_prompt(request.tools, request.reasoning, request.prompt))
+  if (auto error = resolve_prompt(request.tools, request.reasoning, request.prompt))
     return std::move(*error);
   if (request.top_logprobs > 0 && !request.logprobs) {
     return bad_request("top_logprobs", "'top_logprobs' needs 'logprobs' to be true");

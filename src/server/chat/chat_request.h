@@ -27,8 +27,8 @@ nlohmann::json chat_request_schema();
 
 // Takes into the prompt what the fields of tools and of reasoning come to. Errors are
 // check_together()'s of the tools.
-std::optional<ApiError> settle_prompt(const ToolUse& tools, const ReasoningFields& reasoning,
-                                      ChatPrompt& prompt);
+std::optional<ApiError> resolve_prompt(const ToolUse& tools, const ReasoningFields& reasoning,
+                                       ChatPrompt& prompt);
 
 ApiResult<ChatRequest> read_chat_request(const std::string& body,
                                          std::vector<std::string>& unknown_names);

@@ -161,7 +161,7 @@ void add_lengths(std::vector<Field>& table, GenerationFields& f, int fewest_toke
 
 // Brings the lengths together in max_tokens, and refuses what no single field shows: fields that
 // contradict one another.
-std::optional<ApiError> settle_together(GenerationFields& fields) {
+std::optional<ApiError> resolve_together(GenerationFields& fields) {
   if (fields.stream_options && !fields.stream) {
     return bad_request("stream_options", "'stream_options' needs 'stream' to be true");
   }
@@ -294,7 +294,7 @@ std::optional<ApiError> read_generation_fields(RequestJson body, const std::vect
                                                std::vector<std::string>& unknown_names) {
   if (auto error = lift_options(body)) return error;
   if (auto error = read_fields(body, table, unknown_names)) return error;
-  return settle_together(fields);
+  return resolve_together(fields);
 }
 
 std::int64_t num_bytes(const GenerationFields& fields) {
@@ -312,7 +312,7 @@ std::int64_t num_bytes(const GenerationFields& fields) {
 SamplingParams to_sampling_params(const GenerationFields& fields, const PartialSampling& defaults,
                                   std::optional<int> logprobs, int max_tokens) {
   SamplingParams params = fields.sampling;
-  settle(fields.asked, defaults, params);
+  resolve_sampling(fields.asked, defaults, params);
   params.top_k = std::max(0, params.top_k);
   // -1 draws one, as in vLLM.
   if (fields.seed && *fields.seed != -1) params.seed = static_cast<std::uint64_t>(*fields.seed);

@@ -32,7 +32,7 @@ struct StreamOptions {
   bool continuous_usage_stats = false;  // the usage so far in every chunk
 };
 
-// As sent; what is absent is settled by to_sampling_params().
+// As sent; what is absent is resolved by to_sampling_params().
 struct GenerationFields {
   std::string model;
   SamplingParams sampling;  // of sampling/sampling_fields.h, where `asked` has no place for them
@@ -50,7 +50,7 @@ struct GenerationFields {
   std::string cache_salt;
   std::string client;  // HttpRequest::client, which no field says
   GrammarFields grammar;
-  std::optional<ThoughtBudgetOptions> thought_budget;  // settled by chats, whose answers think
+  std::optional<ThoughtBudgetOptions> thought_budget;  // resolved by chats, whose answers think
   bool echo = false;
   bool stream = false;
   std::optional<StreamOptions> stream_options;
@@ -96,7 +96,7 @@ std::string_view stop_list_schema();
 // read_generation_body() refuses of several together.
 nlohmann::json generation_schema(const std::vector<Field>& table);
 
-// Makes the engine's parameters. `logprobs` and `max_tokens` are as the endpoint settled them. A
+// Makes the engine's parameters. `logprobs` and `max_tokens` are as the endpoint resolved them. A
 // value that the request leaves open is the checkpoint's default, or vLLM's where that has none.
 SamplingParams to_sampling_params(const GenerationFields& fields, const PartialSampling& defaults,
                                   std::optional<int> logprobs, int max_tokens);

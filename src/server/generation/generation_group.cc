@@ -26,7 +26,7 @@ Status check_queue(const Engine& engine, const std::vector<TextRequest>& request
 
 }  // namespace
 
-std::uint64_t GroupRequest::settle_seed(Engine& engine) {
+std::uint64_t GroupRequest::resolve_seed(Engine& engine) {
   const std::optional<std::uint64_t> asked = texts.front().generation.sampling.seed;
   const std::uint64_t seed = asked ? *asked : engine.draw_seed();
   for (TextRequest& text : texts) text.generation.sampling.seed = seed;

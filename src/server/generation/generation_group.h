@@ -30,7 +30,7 @@ struct Usage {
 
 struct GroupRequest {
   // Gives every text the seed that the first one has, or one that the engine draws, and returns it.
-  std::uint64_t settle_seed(Engine& engine);
+  std::uint64_t resolve_seed(Engine& engine);
 
   std::vector<TextRequest> texts;  // one a prompt, all with the same `n`
   // The bytes of the prompts, as often as the answer's choices repeat them.

@@ -68,7 +68,7 @@ HttpReply submit_job(ApiService& service, std::unique_ptr<Job> job, GroupRequest
   request.origin = job->origin;
   request.is_streamed = is_stream && Stream::kNumHeldCopies == 0;
   request.num_copies = std::max(1, Stream::kNumHeldCopies);
-  const auto seed = static_cast<std::int64_t>(request.settle_seed(*service.model.engine));
+  const auto seed = static_cast<std::int64_t>(request.resolve_seed(*service.model.engine));
   auto started = GenerationGroup::start(service, std::move(request), wake);
   if (!started.ok()) return {error_response(started.error()), {}};
   auto group = *std::move(started);

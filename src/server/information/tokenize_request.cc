@@ -76,7 +76,7 @@ ApiResult<TokenizeRequest> read_tokenize_request(const std::string& body,
                        "missing_required_parameter");
   }
   if (auto error = check_together(request.chat)) return std::move(*error);
-  if (auto error = settle_prompt(request.tools, request.reasoning, request.chat))
+  if (auto error = resolve_prompt(request.tools, request.reasoning, request.chat))
     return std::move(*error);
   return request;
 }

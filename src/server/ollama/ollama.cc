@@ -123,7 +123,7 @@ ApiResult<std::unique_ptr<OllamaJob>> read_ollama_generate(ApiService& service,
   if (!asked.system.empty()) messages.push_back({{"role", "system"}, {"content", asked.system}});
   messages.push_back({{"role", "user"}, {"content", asked.prompt}});
   if (auto wrong = read_messages(messages, asked.chat.prompt)) return std::move(*wrong);
-  if (auto wrong = settle_prompt(asked.chat.tools, asked.chat.reasoning, asked.chat.prompt))
+  if (auto wrong = resolve_prompt(asked.chat.tools, asked.chat.reasoning, asked.chat.prompt))
     return std::move(*wrong);
   auto job = std::make_unique<OllamaJob>();
   job->is_chat = false;

@@ -232,7 +232,7 @@ ApiResult<TextRequest> make_text_request(const CompletionJob& job, const ServedM
   std::optional<int> fallback = kDefaultCompletionTokens;
   if (fields.n_predict) fallback.reset();  // -1: all that fits
   auto max_tokens =
-      settle_max_tokens(model, static_cast<int>(prompt.token_ids.size()), asked, fallback);
+      resolve_max_tokens(model, static_cast<int>(prompt.token_ids.size()), asked, fallback);
   if (!max_tokens.ok()) return api_error(max_tokens.status());
   SamplingParams sampling = to_sampling_params(fields, model.defaults, job.logprobs, *max_tokens);
   if (fields.echo && job.logprobs && !fields.prompt_logprobs) {

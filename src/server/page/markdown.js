@@ -188,7 +188,7 @@ function openTicks(text) {
 }
 // The lines without an end that may become anything: "-" an item, a rule or a number, "|" a table, which is one by its second
 // line.
-function settled(lines) {
+function unambiguous(lines) {
   const isTabular = (line) => !!line?.trimStart().startsWith('|');
   const last = lines.at(-1).replace(/^[\s>]+/, '').trimEnd();
   if (last.length < 100 && /^(?:[-*+=#_~`|: ]*|\d{1,9}[.)]?|<\/?[\w-]*)$/.test(last)) lines.pop();
@@ -206,7 +206,7 @@ class MarkdownView {
   }
   show(text, open = false) {
     const lines = text.replace(/\r\n?/g, '\n').replaceAll('\0', '\ufffd').split('\n');
-    const known = (open ? settled(lines) : lines).join('\n');
+    const known = (open ? unambiguous(lines) : lines).join('\n');
     const thought = THOUGHT.exec(known);
     if (thought) this.showThought(thought[1], !!thought[2], open);
     this.showBlocks(thought ? known.slice(thought[0].length) : known, open);

@@ -26,12 +26,12 @@ EmbeddingLayout openai_layout(std::string model_name, bool is_base64) {
           }};
 }
 
-// Says how inputs are read; the model's EmbeddingFormat settles what the request leaves open.
-ApiResult<InputEncoding> settle_encoding(const ServedModel& model,
-                                         const EmbeddingRequest& request) {
+// Says how inputs are read; the model's EmbeddingFormat decides what the request leaves open.
+ApiResult<InputEncoding> resolve_encoding(const ServedModel& model,
+                                          const EmbeddingRequest& request) {
   const auto prompt = find_prompt(model, request.prompt_name);
   if (!prompt.ok()) return api_error(prompt.status());
-  const auto most = settle_cut(model, request.truncate_prompt_tokens);
+  const auto most = resolve_cut(model, request.truncate_prompt_tokens);
   if (!most.ok()) return api_error(most.status());
   InputEncoding encoding = {.add_special_tokens = request.add_special_tokens,
                             .prompt = *prompt,
@@ -50,7 +50,7 @@ HttpReply handle_embeddings(ApiService& service, const HttpRequest& http_request
   EmbeddingRequest& request = *read;
   if (auto error = check_embedding(service, request.model, request.dimensions))
     return {error_response(*error), {}};
-  const auto encoding = settle_encoding(service.model, request);
+  const auto encoding = resolve_encoding(service.model, request);
   if (!encoding.ok()) return {error_response(encoding.error()), {}};
   auto prompts = encode_inputs(service.model, request.inputs, *encoding, "input");
   if (!prompts.ok()) return {error_response(api_error(prompts.status())), {}};

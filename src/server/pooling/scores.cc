@@ -67,7 +67,7 @@ ApiResult<EmbeddingBatchRequest> batch_of_pairs(const ApiService& service,
                                                 const std::vector<std::string>& firsts,
                                                 const std::vector<std::string>& seconds,
                                                 std::string_view param) {
-  auto most = settle_cut(service.model, common.truncate_prompt_tokens);
+  auto most = resolve_cut(service.model, common.truncate_prompt_tokens);
   if (!most.ok()) return api_error(most.status());
   EmbeddingBatchRequest batch = {.prompts = {},
                                  .dimensions = {},

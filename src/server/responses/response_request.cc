@@ -190,13 +190,13 @@ ApiResult<ResponseRequest> read_response_request(const std::string& body,
   if (auto error = read_generation_body(body, response_field_table(request),
                                         request.chat.generation, unknown_names))
     return std::move(*error);
-  if (auto error = settle_prompt(request.chat.tools, request.chat.reasoning, request.chat.prompt))
+  if (auto error = resolve_prompt(request.chat.tools, request.chat.reasoning, request.chat.prompt))
     return std::move(*error);
   if (request.chat.top_logprobs > 0) request.chat.logprobs = true;
   return request;
 }
 
-std::optional<ApiError> settle_messages(RequestJson earlier, ResponseRequest& request) {
+std::optional<ApiError> resolve_messages(RequestJson earlier, ResponseRequest& request) {
   RequestJson messages = RequestJson::array();
   if (!request.instructions.empty())
     messages.push_back({{"role", "system"}, {"content", request.instructions}});

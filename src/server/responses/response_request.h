@@ -18,7 +18,7 @@ inline constexpr std::size_t kMaxMetadataKeyChars = 64;
 inline constexpr std::size_t kMaxMetadataValueChars = 512;
 
 struct ResponseRequest {
-  ChatRequest chat;  // its messages are `input` alone until settle_messages()
+  ChatRequest chat;  // its messages are `input` alone until resolve_messages()
   std::string instructions;
   RequestJson input = RequestJson::array();  // as a chat's messages
   std::string previous_response_id;          // "": none
@@ -35,6 +35,6 @@ ApiResult<ResponseRequest> read_response_request(const std::string& body,
 
 // Puts together what the model is asked: the instructions, what the earlier responses of the
 // conversation said (`earlier`, a list of a chat's messages), and the input, which it takes.
-std::optional<ApiError> settle_messages(RequestJson earlier, ResponseRequest& request);
+std::optional<ApiError> resolve_messages(RequestJson earlier, ResponseRequest& request);
 
 }  // namespace pagoda

@@ -292,7 +292,7 @@ ApiResult<std::unique_ptr<ResponseJob>> prepare_response(ApiService& service, As
   job->is_stored = request.is_stored;
   RequestJson earlier = RequestJson::array();
   if (job->earlier) earlier = parse_ordered_json(job->earlier->view());
-  if (auto error = settle_messages(std::move(earlier), request)) return std::move(*error);
+  if (auto error = resolve_messages(std::move(earlier), request)) return std::move(*error);
   if (auto error = prepare_chat(service, std::move(asked.origin), request.chat, "resp_", *job))
     return std::move(*error);
   const SamplingParams sampling =

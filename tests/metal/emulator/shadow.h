@@ -41,7 +41,7 @@ struct AccessTimes {
   AccessKey barrier = 0;      // the first key behind the last barrier that orders this memory
 
   // Returns whether accesses, none of another threadgroup's among them, come ahead of that barrier.
-  constexpr bool is_settled(AccessKey accesses) const {
+  constexpr bool is_ordered(AccessKey accesses) const {
     return accesses - threadgroup < barrier - threadgroup;
   }
 };

@@ -183,11 +183,11 @@ void Tracer::fail_race(AccessKind kind, std::uintptr_t address, std::size_t byte
 }
 
 template <AccessKind kKind>
-inline bool Tracer::note_settled(Granule& granule, const AccessTimes& times) const {
+inline bool Tracer::note_ordered(Granule& granule, const AccessTimes& times) const {
   const AccessKey written = granule.written, read = granule.read;
   if constexpr (kKind == AccessKind::kLoad) {
-    if (!times.is_settled(written)) return false;
-    if (times.is_settled(read))
+    if (!times.is_ordered(written)) return false;
+    if (times.is_ordered(read))
       granule.read = now_;
     else if (!is_same_segment(read, now_))
       return false;
@@ -195,8 +195,8 @@ inline bool Tracer::note_settled(Granule& granule, const AccessTimes& times) con
       granule.read = read | kManyLanes;
     return true;
   } else if constexpr (kKind == AccessKind::kStore) {
-    if (!times.is_settled(written) && written >= times.run) return false;
-    if (!times.is_settled(read) && read >= times.run) return false;
+    if (!times.is_ordered(written) && written >= times.run) return false;
+    if (!times.is_ordered(read) && read >= times.run) return false;
     granule = {.written = now_, .read = 0};
     return true;
   } else {
@@ -253,7 +253,7 @@ inline void Tracer::check(const void* address, const void* place) {
     const std::size_t first = offset >> region.granule_shift;
     const std::size_t count = kBytes >> region.granule_shift;
     for (std::size_t i = 0; i < count; ++i)
-      if (!note_settled<kKind>(region.granules[first + i], *region.times))
+      if (!note_ordered<kKind>(region.granules[first + i], *region.times))
         check_granule<kKind>(region.granules[first + i], region, begin, kBytes, place);
   }
   if (counts_ && region.buffer >= 0)

@@ -99,7 +99,7 @@ class Tracer {
   AccessKey next_key() const { return access_key(segment_ + 1, 0, 0); }
   // Notes a load or a store where nothing can be wrong, which is nearly always. Returns whether it did.
   template <AccessKind kKind>
-  bool note_settled(Granule& granule, const AccessTimes& times) const;
+  bool note_ordered(Granule& granule, const AccessTimes& times) const;
   template <AccessKind kKind>
   void check_granule(Granule& granule, const Region& region, std::uintptr_t address,
                      std::size_t bytes, const void* place);
