@@ -125,13 +125,13 @@ TEST(PrepareWeight, ThreadsPartsAreAllOfAWeightInOrder) {
   const auto exec = exec_of(Backend::kCpu);
   const HostTensor joined[] = {make_matrix(WeightFormat::kQ8_0, 96, 64).tensor,
                                make_matrix(WeightFormat::kQ4_1, 40, 64).tensor};
-  const HostTensor in_turns[] = {make_matrix(WeightFormat::kQ8_0, 160, 64).tensor,
-                                 make_matrix(WeightFormat::kQ4_1, 160, 64).tensor};
+  const HostTensor equal_parts[] = {make_matrix(WeightFormat::kQ8_0, 160, 64).tensor,
+                                    make_matrix(WeightFormat::kQ4_1, 160, 64).tensor};
   const std::pair<std::span<const HostTensor>, WeightUse> weights[] = {
       {std::span(joined).first(1), WeightUse::kRows},
       {joined, WeightUse::kRows},
-      {in_turns, WeightUse::kRows},
-      {in_turns, WeightUse::kGated}};
+      {equal_parts, WeightUse::kRows},
+      {equal_parts, WeightUse::kGated}};
   for (const auto& [parts, use] : weights) {
     const Weight weight = prepare_weight(*exec, parts, use).value();
     EXPECT_EQ(cpu::packed(weight).is_gated(), use == WeightUse::kGated);

@@ -26,7 +26,7 @@ void release_rows(const HostTensor& matrix, std::int64_t begin, std::int64_t end
 // Where each part's panels lie, and how many bytes they take together.
 std::int64_t lay_out(std::span<const HostTensor> parts, WeightUse use,
                      std::vector<WeightSegment>& segments) {
-  const bool take_turns = use == WeightUse::kGated;
+  const bool is_interleaved = use == WeightUse::kGated;
   std::int64_t pair_bytes = 0, total = 0;
   for (const HostTensor& part : parts) {
     const PanelLayout layout = panel_layout_of(part);
@@ -35,13 +35,13 @@ std::int64_t lay_out(std::span<const HostTensor> parts, WeightUse use,
                                             .rows = part.shape[0],
                                             .panel_bytes = layout.panel_bytes(),
                                             .pair_stride = 2 * layout.panel_bytes(),
-                                            .offset = take_turns ? pair_bytes : total,
+                                            .offset = is_interleaved ? pair_bytes : total,
                                             .panels = {}});
     pair_bytes += segment.pair_stride;
     total += segment.num_bytes();
   }
   for (WeightSegment& segment : segments) {
-    if (take_turns) segment.pair_stride = pair_bytes;
+    if (is_interleaved) segment.pair_stride = pair_bytes;
   }
   return total;
 }
@@ -86,10 +86,10 @@ void CpuWeight::read_row(std::int64_t row, float* values) const {
 }
 
 // The first byte of a pair of panels, of all segments, or the end of the last one. A thread
-// multiplies both weights of a pair of parts that alternate.
+// multiplies both weights where parts are interleaved.
 const std::byte* CpuWeight::pair(std::int64_t index) const {
   auto segment = segments_.begin();
-  for (; !segment->takes_turns() && segment + 1 != segments_.end(); ++segment) {
+  for (; !segment->is_interleaved() && segment + 1 != segments_.end(); ++segment) {
     if (index < segment->num_pairs()) break;
     index -= segment->num_pairs();
   }
@@ -100,7 +100,7 @@ std::span<const std::byte> CpuWeight::part_of(int thread, int num_threads) const
   std::int64_t num_pairs = 0;
   for (const WeightSegment& segment : segments_) {
     num_pairs += segment.num_pairs();
-    if (segment.takes_turns()) break;
+    if (segment.is_interleaved()) break;
   }
   return {pair(part_begin(num_pairs, thread, num_threads)),
           pair(part_begin(num_pairs, thread + 1, num_threads))};

@@ -4,8 +4,8 @@
 // A vector register holds a pair of k of 16 outputs, so that no sum crosses lanes, and a thread
 // reads one ascending stream. Parts of different formats (a joined q, k and v) are segments, one
 // after the other. A segment is whole pairs of panels, because a kernel takes a pair at most at a
-// time; rows that are missing are zero. A gate and its other part, which are multiplied together,
-// alternate: a pair of the one, a pair of the other.
+// time; rows that are missing are zero. A gate and its other part (up), which are multiplied
+// together, are interleaved: a pair of panels of the one, then a pair of the other.
 #pragma once
 
 #include <span>
@@ -31,7 +31,7 @@ struct WeightSegment {
   }
   std::int64_t num_bytes() const { return num_panels() * panel_bytes; }
   std::int64_t num_pairs() const { return num_panels() / 2; }
-  bool takes_turns() const { return pair_stride > 2 * panel_bytes; }
+  bool is_interleaved() const { return pair_stride > 2 * panel_bytes; }
   std::byte* panel(std::int64_t i) const {
     return panels->host() + offset + i / 2 * pair_stride + i % 2 * panel_bytes;
   }
@@ -49,7 +49,7 @@ class CpuWeight final : public PackedWeight {
   // Returns the bytes that a thread reads where threads share the panels out for few rows.
   std::span<const std::byte> part_of(int thread, int num_threads) const;
 
-  bool is_gated() const { return segments_.front().takes_turns(); }
+  bool is_gated() const { return segments_.front().is_interleaved(); }
 
   // Returns the bytes that each thread reads first of the weight that a step multiplies after this
   // one. Nothing keeps that weight alive: it may be fetched, not read.

@@ -61,9 +61,9 @@ Result<WeightSegment> pack_segment(Exec& exec, std::span<const HostTensor> parts
   return segment;
 }
 
-// Packs a gate and its other part, of one format, in turns.
-Result<std::vector<WeightSegment>> pack_turns(Exec& exec, const HostTensor& gate,
-                                              const HostTensor& up) {
+// Packs a gate and its other part, of one format, interleaved.
+Result<std::vector<WeightSegment>> pack_interleaved(Exec& exec, const HostTensor& gate,
+                                                    const HostTensor& up) {
   WeightSegment first{.format = panel_format_of(gate), .rows = gate.shape[0]};
   first.panel_words = panel_words(first.format, gate.shape[1]);
   first.panel_stride = 2 * first.panel_words;
@@ -80,7 +80,7 @@ Result<std::vector<WeightSegment>> pack_turns(Exec& exec, const HostTensor& gate
 Result<std::vector<WeightSegment>> pack_panels(Exec& exec, std::span<const HostTensor> parts,
                                                WeightUse use) {
   if (use == WeightUse::kGated && panel_format_of(parts[0]) == panel_format_of(parts[1])) {
-    return pack_turns(exec, parts[0], parts[1]);
+    return pack_interleaved(exec, parts[0], parts[1]);
   }
   std::vector<WeightSegment> segments;
   for (std::size_t begin = 0; begin < parts.size();) {

@@ -1,8 +1,8 @@
 // A weight as the mlx backend reads it.
 //
 // Panels (metal_panels.h) where ops are kernels on Metal: the bits of the file, in the order
-// in which lanes read them. A gate and its other part, which are multiplied together, alternate: a
-// panel of the one, a panel of the other. Elsewhere ops are the cpu backend's bodies, and it is the
+// in which lanes read them. A gate and its other part, which are multiplied together, are
+// interleaved: a panel of the one, then a panel of the other. Elsewhere ops are the cpu backend's bodies, and it is the
 // weight that they read.
 #pragma once
 
@@ -30,7 +30,7 @@ struct MlxWeight final : PackedWeight {
   std::vector<WeightSegment> segments;  // on Metal, in the order of rows
   Weight host;                          // elsewhere
 
-  // Returns whether the segments are a gate and its other part, which alternate.
+  // Returns whether the segments are a gate and its other part, interleaved.
   bool is_gated() const {
     return !segments.empty() && segments[0].panel_stride > segments[0].panel_words;
   }

@@ -157,7 +157,7 @@ TEST_P(MlxPanelsTest, TakeHardlyMoreThanTheFile) {
   }
 }
 
-TEST_P(MlxPanelsTest, TakeTurnsWhereTheyAreAGateAndItsOtherPart) {
+TEST_P(MlxPanelsTest, AreInterleavedWhereTheyAreAGateAndItsOtherPart) {
   const std::int64_t cols = cols_from(96), dim = 40;
   const HostTensor parts[] = {make_matrix(GetParam(), {dim, cols}, random_),
                               make_matrix(GetParam(), {dim, cols}, random_)};

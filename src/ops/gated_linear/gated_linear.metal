@@ -1,4 +1,4 @@
-// The product of x and a weight of a gate's panels and its other part's in turns, and glu of
+// The product of x and a weight that interleaves a gate's panels and its other part's, and glu of
 // both (ops/linear/product.metal.h has the arithmetic).
 #include "backend/mlx/kernel.metal.h"
 #include "ops/glu/gated.metal.h"

@@ -201,7 +201,7 @@ void LinearProduct::fetch_next() const {
 
 void LinearProduct::multiply(const WeightSegment& segment, std::int64_t begin, std::int64_t end,
                              const PanelTarget& target) const {
-  if (segment.takes_turns() && end - begin > 2) {
+  if (segment.is_interleaved() && end - begin > 2) {
     for (std::int64_t pair = begin; pair < end; pair += 2) {
       PanelTarget of_pair = target;
       of_pair.out += (pair - begin) * kPanelColumns;

@@ -15,7 +15,7 @@ struct ProductKernels {
   const MetalSource* source = nullptr;
   std::string_view few;
   std::string_view many;
-  int panels = 1;  // that a threadgroup of `few` multiplies: 2 where they take turns
+  int panels = 1;  // that a threadgroup of `few` multiplies: 2 where they are interleaved
 };
 
 // A segment's product: x is input 0, out is output 0.

@@ -196,7 +196,7 @@ struct Stream {
   }
 };
 
-// Keys and values, alternating: two streams are read faster than one. Loops keep it in registers.
+// Keys and values, interleaved: two streams are read faster than one. Loops keep it in registers.
 struct Fetch {
   using Cursor = Fetch&;  // as TileAhead has one; nothing is fetched by it among scores
   Stream keys;

@@ -307,7 +307,7 @@ class CodeCoding {
   }
 
   // Rounds entry_ * inverse to units: of a word's dimensions 0 to 3 the pairs 0, 2 and 1, 3; of int4
-  // those of both halves in turns. Returns the sum where it is asked for.
+  // those of both halves interleaved. Returns the sum where it is asked for.
   HWY_INLINE std::int32_t round_query(V inverse, float* units) const {
     const D d;
     const hn::Repartition<std::uint64_t, D> quads;

@@ -2,9 +2,9 @@
 //
 // Some panels are taken 256 k at a time, a slice: all rows of x meet its planes of bytes while they
 // stay in the first-level cache. Meanwhile the next slice is unpacked, and the one behind it is
-// fetched. Turns follow one another from slice to slice and panels to panels. So tiles wait for
-// vectors, or these for tiles, only at the beginning and the end of a call. Between slices the sums
-// of a tile of rows and a panel wait in memory.
+// fetched. The stages of this pipeline overlap from slice to slice and from panels to panels. So
+// tiles wait for vectors, or these for tiles, only at the beginning and the end of a call. Between
+// slices the sums of a tile of rows and a panel wait in memory.
 #include <immintrin.h>
 
 #include "ops/linear/amx/linear_amx.h"
@@ -19,7 +19,7 @@ constexpr int kRowsOfStep = kTileRows / kSteps;    // that are added up beside o
 constexpr std::int64_t kXBytes = 2 * kPlaneBytes;  // of a step
 constexpr auto kFloatBytes = static_cast<std::int64_t>(sizeof(float));
 constexpr std::int64_t kMostTiles = 36;  // of rows, whose sums wait in memory
-// Bytes of x that the second-level cache keeps while some panels take turns.
+// Bytes of x that the second-level cache keeps while some panels are interleaved.
 constexpr std::int64_t kNearBytes = std::int64_t{1} << 20;
 
 // The sums of a tile of rows and a panel.
@@ -47,19 +47,19 @@ class ManyRows {
       multiply_slice(slice);
       unpack(kMostUnits);
     }
-    for (int i = 0; i < kTurnsOfPair - 1; ++i) take_turn(nullptr, 0, 0);
+    for (int i = 0; i < kStages - 1; ++i) advance_pipeline(nullptr, 0, 0);
   }
 
  private:
   using Format = GroupFormat<kKind>;
   static constexpr int kPlanes = Format::kPlanes;
   // Short products take all panels at a time.
-  static constexpr int kPanelsOfTurn = is_short(kKind) ? kPanelsOfSlice : 1;
-  static constexpr int kTurnsOfPair = 3;  // multiplied, stored, added up
+  static constexpr int kPanelsOfPair = is_short(kKind) ? kPanelsOfSlice : 1;
+  static constexpr int kStages = 3;  // of the pipeline: a pair is multiplied, stored, added up
   static constexpr int kMostUnits = kPanelsOfSlice * kUnitsOfGroup;
 
-  // Returns the order of slices. Where rows are so long that the cache does not keep them, panels
-  // take turns at a part of k: as many panels as there is room for sums of.
+  // Returns the order of slices. Where rows are so long that the cache does not keep them,
+  // panels are interleaved by parts of k: as many panels as there is room for sums of.
   static SliceOrder order_of(const PanelProduct& product, std::int64_t num_tiles) {
     const std::int64_t num_slices = SliceUnpacker<kKind>::num_slices(product.cols);
     const std::int64_t bytes = num_slices * num_tiles * kSteps * kXBytes;
@@ -68,7 +68,7 @@ class ManyRows {
             .slices = (num_slices + num_parts - 1) / num_parts};
   }
 
-  // A tile of rows and a turn's panels of a slice. Numbers are as wide as the registers that they are
+  // A tile of rows and some panels of a slice. Numbers are as wide as the registers that they are
   // written from and read to: a read of two that were written one by one waits until all tiles'
   // stores are through.
   struct Pair {
@@ -81,51 +81,51 @@ class ManyRows {
   };
 
   void multiply_slice(const Slice<kKind>& slice) {
-    constexpr int kStepsOfTile = kPanelsOfSlice / kPanelsOfTurn * kSteps;
+    constexpr int kStepsOfTile = kPanelsOfSlice / kPanelsOfPair * kSteps;
     for (int tile = 0; tile < num_tiles_; ++tile) {
-      // The next slice is unpacked as late as can be: it should be near when its turn comes.
+      // The next slice is unpacked as late as can be: it should be near when it is multiplied.
       const int steps_left = (num_tiles_ - tile) * kStepsOfTile;
       const int units_left = unpacker_.units_left();
       units_of_step_ =
           units_left > steps_left - kStepsOfTile ? (units_left + steps_left - 1) / steps_left : 0;
-      for (int panel = 0; panel < kPanelsOfSlice; panel += kPanelsOfTurn) {
-        take_turn(&slice, tile, panel);
+      for (int panel = 0; panel < kPanelsOfSlice; panel += kPanelsOfPair) {
+        advance_pipeline(&slice, tile, panel);
       }
     }
   }
 
   // Multiplies a pair, while the one before it is stored, and the one before that is added up.
-  void take_turn(const Slice<kKind>* slice, std::int64_t tile, std::int64_t panel) {
-    Pair& now = pairs_[turn_ % kTurnsOfPair];
+  void advance_pipeline(const Slice<kKind>* slice, std::int64_t tile, std::int64_t panel) {
+    Pair& now = pairs_[num_pairs_ % kStages];
     now.slice = slice;
     now.tile = tile;
     now.panel = panel;
-    const Pair& before = pairs_[(turn_ + kTurnsOfPair - 1) % kTurnsOfPair];
-    const Pair& done = pairs_[(turn_ + 1) % kTurnsOfPair];
+    const Pair& before = pairs_[(num_pairs_ + kStages - 1) % kStages];
+    const Pair& done = pairs_[(num_pairs_ + 1) % kStages];
     if constexpr (is_short(kKind)) {
-      full_turn<ShortSums>(now, before, done);
+      multiply_pair<ShortSums>(now, before, done);
     } else if constexpr (kPlanes == 2) {
-      switch (turn_ % 4) {
+      switch (num_pairs_ % 4) {
         case 0:
-          words_turn<FirstWordSums>(now, before, done);
+          multiply_words<FirstWordSums>(now, before, done);
           break;
         case 1:
-          words_turn<SecondWordSums>(now, before, done);
+          multiply_words<SecondWordSums>(now, before, done);
           break;
         case 2:
-          words_turn<ThirdWordSums>(now, before, done);
+          multiply_words<ThirdWordSums>(now, before, done);
           break;
         default:
-          words_turn<FourthWordSums>(now, before, done);
+          multiply_words<FourthWordSums>(now, before, done);
       }
     } else {
-      full_turn<ThreePlaneSums>(now, before, done);
+      multiply_pair<ThreePlaneSums>(now, before, done);
     }
-    ++turn_;
+    ++num_pairs_;
   }
 
-  // Returns where a turn's pair is stored; the next but one has the same place.
-  PAGODA_INLINE TileSums* sums_of(std::uint64_t turn) { return sums_[turn % 2]; }
+  // Returns where pair `number` is stored; the next but one has the same place.
+  PAGODA_INLINE TileSums* sums_of(std::uint64_t number) { return sums_[number % 2]; }
   PAGODA_INLINE std::int64_t bytes_before(const Pair& pair) const {
     return pair.tile * product_.tile_bytes;
   }
@@ -152,27 +152,28 @@ class ManyRows {
   // Computes Sums of pair `now`. Meanwhile the rest of pair `before` is stored, and pair `done` is
   // added up: in the end `now` gets its memory. Not inlined: it takes all registers.
   template <class Sums>
-  __attribute__((noinline)) void full_turn(const Pair& now, const Pair& before, const Pair& done) {
-    static_assert(Sums::kPanels == kPanelsOfTurn);
-    constexpr int kRows = kPanelsOfTurn * kRowsOfStep;
+  __attribute__((noinline)) void multiply_pair(const Pair& now, const Pair& before,
+                                               const Pair& done) {
+    static_assert(Sums::kPanels == kPanelsOfPair);
+    constexpr int kRows = kPanelsOfPair * kRowsOfStep;
     asm volatile("" ::: "memory");  // what the tiles read has been written
     const int num_steps = now.num_steps();
     const std::byte* const x = x_of(now);
-    TileSums* const own = sums_of(turn_);
-    Ending endings[kPanelsOfTurn];
-    for_all<kPanelsOfTurn>([&](auto p)
+    TileSums* const own = sums_of(num_pairs_);
+    Ending endings[kPanelsOfPair];
+    for_all<kPanelsOfPair>([&](auto p)
                                PAGODA_FLATTEN { endings[p] = ending_of(done, p, &own[p]); });
     for_all<kSteps>([&](auto step) PAGODA_FLATTEN {
       const bool multiplies = step < num_steps;
-      const std::byte* weights[kPanelsOfTurn] = {};
+      const std::byte* weights[kPanelsOfPair] = {};
       if (multiplies) {
-        for_all<kPanelsOfTurn>(
+        for_all<kPanelsOfPair>(
             [&](auto p) PAGODA_FLATTEN { weights[p] = now.slice->planes(now.panel + p, step); });
         if constexpr (step == 0) Sums::start_high();
         Sums::add_high(x + step * kXBytes, weights);
       }
       if constexpr (step == 0) {
-        if (before.exists()) Sums::store_rest(sums_of(turn_ + 1));
+        if (before.exists()) Sums::store_rest(sums_of(num_pairs_ + 1));
         if (multiplies) Sums::start_rest();
       }
       constexpr int kRow = step * kRows;
@@ -188,12 +189,13 @@ class ManyRows {
   // Computes Sums of pair `now`, while those of pair `before` are stored from their registers, and
   // those of pair `done` are added up. Not inlined: it takes all registers.
   template <class Sums>
-  __attribute__((noinline)) void words_turn(const Pair& now, const Pair& before, const Pair& done) {
+  __attribute__((noinline)) void multiply_words(const Pair& now, const Pair& before,
+                                                const Pair& done) {
     asm volatile("" ::: "memory");  // what the tiles read has been written
     const int num_steps = now.num_steps();
     const std::byte* const x = x_of(now);
-    TileSums* const others = sums_of(turn_ + 1);
-    const Ending ending = ending_of(done, 0, sums_of(turn_));
+    TileSums* const others = sums_of(num_pairs_ + 1);
+    const Ending ending = ending_of(done, 0, sums_of(num_pairs_));
     for_all<kSteps>([&](auto step) PAGODA_FLATTEN {
       const bool multiplies = step < num_steps;
       if (multiplies) Sums::load(x + step * kXBytes, now.slice->planes(now.panel, step));
@@ -268,10 +270,10 @@ class ManyRows {
   const std::int64_t first_row_;
   const int num_tiles_;
   SliceUnpacker<kKind> unpacker_;
-  int units_of_step_ = 0;  // that are unpacked beside it
-  std::uint64_t turn_ = 0;
-  Pair pairs_[kTurnsOfPair];
-  TileSums sums_[2][kPanelsOfTurn];
+  int units_of_step_ = 0;        // that are unpacked beside it
+  std::uint64_t num_pairs_ = 0;  // that have been started
+  Pair pairs_[kStages];
+  TileSums sums_[2][kPanelsOfPair];
   WaitingSums waiting_[kMostTiles][kPanelsOfSlice];
 };
 

@@ -25,7 +25,7 @@ struct Slice {
   using Planes = std::byte[kSteps * kStepBytes];  // [steps][planes][16 x 4 k][16 columns x 4]
 
   std::int64_t first_panel = 0;
-  std::int64_t rank = 0;         // of its panels among those that take turns
+  std::int64_t rank = 0;         // of its panels among those that are interleaved
   std::int64_t first_group = 0;  // of the panels' own
   int num_groups = 0;
   int num_units = 0;
@@ -40,15 +40,15 @@ struct Slice {
   PAGODA_INLINE int num_steps() const { return (num_units + kUnitsOfStep - 1) / kUnitsOfStep; }
 };
 
-// How far panels are taken before others have their turn.
+// How panels are interleaved.
 struct SliceOrder {
-  std::int64_t panels = 0;  // that take turns
-  std::int64_t slices = 0;  // of each, at a turn
+  std::int64_t panels = 0;  // that are interleaved
+  std::int64_t slices = 0;  // of each, before the next one's
 };
 
 // Goes through panels slice by slice, kPanelsOfSlice at a time. A slice's planes last until the next
-// but one is begun; all else lasts until four more are, because its last sums are added up two turns
-// behind, and a slice may be one turn.
+// but one is begun; all else lasts until four more are, because its last sums are added up two pairs
+// later, and a slice may be one pair.
 template <PanelKind kKind>
 class SliceUnpacker {
  public:
@@ -124,8 +124,8 @@ class SliceUnpacker {
     std::int64_t end = 0;
   };
 
-  // Goes on to the next slice of a panel, the next panels, the next slices of all that take turns, or
-  // others.
+  // Goes on to the next slice of a panel, the next panels, the next slices of all that are
+  // interleaved, or others.
   void advance() {
     group_ += Format::kGroupsInPanel;
     if (group_ < groups_.end) return;
@@ -208,7 +208,7 @@ class SliceUnpacker {
   const std::int64_t end_;
   const std::int64_t panels_at_once_;
   const std::int64_t groups_at_once_;
-  Range panels_, groups_;  // that take turns, and how far
+  Range panels_, groups_;  // that are interleaved, and how far
   // The place of the next slice.
   std::int64_t panel_ = 0;
   std::int64_t group_ = 0;

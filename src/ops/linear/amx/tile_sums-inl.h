@@ -84,10 +84,10 @@ PAGODA_SUMS_OF_WORDS(ThirdWordSums, 1, 2, 3, 0)
 PAGODA_SUMS_OF_WORDS(FourthWordSums, 0, 1, 2, 3)
 #undef PAGODA_SUMS_OF_WORDS
 
-// Sums that, with their operands, fill all registers, so that there are no others to take turns
+// Sums that, with their operands, fill all registers, so that there are no others to alternate
 // with. The high ones are stored while the rest are still added to, and the rest while the next
 // high ones are. That needs fewer loads a product: beside a busy other half of the core, loads and
-// products of tiles take turns. Each adds the products of 64 k of x, [2][16][64], and of a turn's
+// products of tiles take turns. Each adds the products of 64 k of x, [2][16][64], and of a pair's
 // panels. The high sums come first, and then the rest from the registers that those have loaded.
 
 // The sums of short products, those of high bytes and the others, of two panels side by side,

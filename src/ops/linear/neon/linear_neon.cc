@@ -165,7 +165,7 @@ PAGODA_INLINE std::int32_t round_values(const float* values, int count, float fa
   return vaddvq_s32(sum);
 }
 
-// High bytes of two quads, then their low bytes, in turns.
+// Interleaves bytes: the high ones of two quads, then their low ones.
 PAGODA_INLINE void store_split(const std::int16_t* integers, std::byte* to) {
   constexpr int kBytes = kRegisterBytes / 2;
   for (int i = 0; i < kUnit; ++i) {
