@@ -84,7 +84,7 @@ Result<float> query_factor(const TensorPlace& place, const ModelConfig& config,
   return is_norm == (attention.qk_norm != QkNorm::kNone) ? factor : 1.0f;
 }
 
-// Returns how many rows of queries or keys turn together where GGUF has them in another order; 0:
+// Returns how many rows of queries or keys rotate together where GGUF has them in another order; 0:
 // rows stay where they are.
 int interleaved_head_dim(const TensorPlace& place, const ModelConfig& config) {
   const Family& family = *find_family(config.architecture);
@@ -100,7 +100,7 @@ std::string gguf_name(const std::string& name, const TensorPlace& place, const F
   return family.gguf_tensor_names->gguf_of(is_factor ? name + ".weight" : name);
 }
 
-// Qwen3-VL's parts of a rotation that turn by an image's rows and columns, which llama.cpp asks for.
+// Qwen3-VL's parts of a rotation by an image's rows and columns, which llama.cpp asks for.
 Status set_sections(const Checkpoint& checkpoint, const Family& family, GgufMetadata& metadata) {
   constexpr std::string_view kKey = "rope.dimension_sections";
   if (!family.reads_gguf(kKey)) return ok_status();

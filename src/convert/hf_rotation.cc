@@ -11,8 +11,8 @@
 namespace pagoda {
 namespace {
 
-constexpr float kNeverTurns = 1e30f;  // a divisor of pairs that do not turn: llama.cpp's
-constexpr int kUnturnedInterval = 4;  // SmolLM3's, which files do not say
+constexpr float kNeverRotates = 1e30f;  // a divisor of pairs that do not rotate: llama.cpp's
+constexpr int kUnrotatedInterval = 4;   // SmolLM3's, which files do not say
 
 Status has_no_key(const ModelConfig& config, std::string_view what) {
   return unsupported("[quantize] {}: GGUF has no key for it in a {}", what, config.architecture);
@@ -23,7 +23,7 @@ std::vector<float> divisors_of(const RopeTable& table, const std::vector<float>&
   const std::vector<float> unscaled = rope_inverse_frequencies(table.rotary_dim(), table.theta, {});
   std::vector<float> divisors(unscaled.size());
   std::transform(unscaled.begin(), unscaled.end(), inv_freq.begin(), divisors.begin(),
-                 [](float whole, float part) { return part == 0 ? kNeverTurns : whole / part; });
+                 [](float whole, float part) { return part == 0 ? kNeverRotates : whole / part; });
   return divisors;
 }
 
@@ -60,13 +60,13 @@ class RotationWriter {
     set("rope.scaling.original_context_length", static_cast<std::uint32_t>(positions));
   }
 
-  // The family, not the file, says which layers turn by another table than the first one.
+  // The family, not the file, says which layers rotate by another table than the first one.
   Status check_tables() const {
     for (int i = 0; i < config_.num_layers(); ++i) {
       const AttentionConfig& layer = config_.layers[i].attention();
       bool has_other = false;
       if (family_.windows_have_own_rope) has_other = layer.window > 0;
-      if (family_.windows == WindowRule::kUnturned) has_other = (i + 1) % kUnturnedInterval == 0;
+      if (family_.windows == WindowRule::kUnrotated) has_other = (i + 1) % kUnrotatedInterval == 0;
       if (has_other != (layer.rope_table != 0))
         return has_no_key(config_, "the rotation of layer " + std::to_string(i));
     }

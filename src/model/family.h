@@ -22,10 +22,10 @@ class JsonFields;
 enum class WindowRule : std::uint8_t {
   kNone,       // none: the family has no windows
   kAllLayers,  // all of them, or those that layer_types names
-  kByLayer,   // those that layer_types or max_window_layers names, where use_sliding_window says so
-  kPattern,   // those that layer_types names, or all but every window_pattern-th
-  kUnturned,  // those that layer_types names; or, where use_sliding_window says so, those without a
-              // rotation
+  kByLayer,  // those that layer_types or max_window_layers names, where use_sliding_window says so
+  kPattern,  // those that layer_types names, or all but every window_pattern-th
+  kUnrotated,  // those that layer_types names; or, where use_sliding_window says so, those without a
+               // rotation
 };
 
 // Behind "model.layers.N."; empty: there is no such norm.
@@ -83,7 +83,7 @@ struct Family {
   bool reads_mlp_bias = false;        // mlp_bias
   WindowRule windows = WindowRule::kNone;
   int window_pattern = 0;              // of WindowRule::kPattern, and of GGUF files
-  bool windows_have_own_rope = false;  // layers with a window turn by another table
+  bool windows_have_own_rope = false;  // layers with a window rotate by another table
   bool reads_rope_scaling = true;      // and rope_theta, as configs had them before rope_parameters
   bool calls_longrope_yarn = false;
   RopeStyle rope_style = RopeStyle::kHalves;  // of Hugging Face's rows of q and k

@@ -34,13 +34,13 @@ float scaled(float x, int exponent) {
 }
 
 // The mean of a rotation's cosine and sine over positions.
-struct MeanTurn {
+struct MeanRotation {
   double cosine;
   double sine;
 };
 
 // Sums the geometric series of e^(i * angle * position).
-MeanTurn mean_turn(double angle, int num_positions) {
+MeanRotation mean_rotation(double angle, int num_positions) {
   const double half_sine = std::sin(angle / 2);
   if (half_sine == 0) return {1, 0};
   const double length = std::sin(num_positions * angle / 2) / (num_positions * half_sine);
@@ -181,17 +181,19 @@ void balance_projections(const HeadProjection& queries, const HeadProjection& ke
   k.scale();
 }
 
-std::vector<float> mean_turned_bias(std::span<const float> bias, const RopeTable& table,
-                                    int head_dim, int num_positions) {
+std::vector<float> mean_rotated_bias(std::span<const float> bias, const RopeTable& table,
+                                     int head_dim, int num_positions) {
   const std::size_t num_pairs = table.inv_freq.size();
-  std::vector<float> means(bias.begin(), bias.end());  // what is not turned is its own mean
+  std::vector<float> means(bias.begin(), bias.end());  // what is not rotated is its own mean
   for (std::size_t pair = 0; pair < num_pairs; ++pair) {
-    const MeanTurn turn = mean_turn(table.inv_freq[pair], num_positions);
+    const MeanRotation rotation = mean_rotation(table.inv_freq[pair], num_positions);
     const auto [a, b] = dimensions_of(pair, num_pairs, table.style);
     for (std::size_t head = 0; head < bias.size(); head += head_dim) {
       const double x = bias[head + a], y = bias[head + b];
-      means[head + a] = static_cast<float>((x * turn.cosine - y * turn.sine) * table.factor);
-      means[head + b] = static_cast<float>((y * turn.cosine + x * turn.sine) * table.factor);
+      means[head + a] =
+          static_cast<float>((x * rotation.cosine - y * rotation.sine) * table.factor);
+      means[head + b] =
+          static_cast<float>((y * rotation.cosine + x * rotation.sine) * table.factor);
     }
   }
   return means;

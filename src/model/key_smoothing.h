@@ -16,7 +16,7 @@ namespace pagoda {
 
 // Divides each rotary pair of k_norm by 2^e and multiplies q_norm's by it, e = round(log2 sqrt(|k| /
 // |q|)) of the pair's weights: queries and keys then share what the weights make large. Products of
-// turned queries and keys keep their bits in float arithmetic that neither overflows nor underflows.
+// rotated queries and keys keep their bits in float arithmetic that neither overflows nor underflows.
 // A pair stays as it is where a weight would lose bits, or where one is zero or not finite.
 // REQUIRES: both [head_dim], even.
 void balance_norms(std::span<float> q_norm, std::span<float> k_norm, const RopeTable& table);
@@ -43,7 +43,7 @@ void balance_projections(const HeadProjection& queries, const HeadProjection& ke
 
 // Returns the mean over positions 0 to num_positions - 1 of what the table's rotation makes of a
 // bias [num_kv_heads * head_dim], in its shape. REQUIRES: num_positions > 0.
-std::vector<float> mean_turned_bias(std::span<const float> bias, const RopeTable& table,
-                                    int head_dim, int num_positions);
+std::vector<float> mean_rotated_bias(std::span<const float> bias, const RopeTable& table,
+                                     int head_dim, int num_positions);
 
 }  // namespace pagoda

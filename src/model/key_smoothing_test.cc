@@ -210,7 +210,7 @@ TEST(KeySmoothing, TheMeanIsThatOfEveryPosition) {
         }
       }
       const std::vector<float> mean =
-          mean_turned_bias(bias, table, static_cast<int>(head_dim), num_positions);
+          mean_rotated_bias(bias, table, static_cast<int>(head_dim), num_positions);
       for (std::size_t i = 0; i < bias.size(); ++i)
         EXPECT_NEAR(mean[i], sums[i] / num_positions, 1e-6) << num_positions << " at " << i;
     }
@@ -222,7 +222,7 @@ TEST(KeySmoothing, OnlyTurnedPairsAreMovedOrBalanced) {
   constexpr int kDim = 8;
   const RopeTable table = {.inv_freq = {1.0f, 0.5f}, .factor = 1.25f};  // of elements 0 to 3
   const std::vector<float> bias = {1, 2, 3, 4, 5, 6, 7, 8};
-  const std::vector<float> mean = mean_turned_bias(bias, table, kDim, /*num_positions=*/1);
+  const std::vector<float> mean = mean_rotated_bias(bias, table, kDim, /*num_positions=*/1);
   for (int i = 0; i < kDim; ++i) EXPECT_EQ(mean[i], i < 4 ? 1.25f * bias[i] : bias[i]) << i;
   std::vector<float> q_norm(kDim, 1.0f), k_norm(kDim, 16.0f);
   balance_norms(q_norm, k_norm, table);

@@ -26,7 +26,7 @@ struct RopeTable {
   double theta = 10000;
   RopeScaling scaling;  // which inv_freq has applied
   // The angle of pair i at position p is p * inv_freq[i], whatever scales it already applied. As many
-  // pairs as are turned: half a head, or fewer (partial rotation).
+  // pairs as are rotated: half a head, or fewer (partial rotation).
   std::vector<float> inv_freq;
   float factor = 1;  // of cosines and sines: the attention factor of YaRN and LongRoPE
 
@@ -38,7 +38,7 @@ struct RopeTable {
   int rotary_dim() const { return 2 * static_cast<int>(inv_freq.size()); }
 };
 
-// Returns the rotation of layers that have none: every pair is turned by nothing.
+// Returns the rotation of layers that have none: every pair is rotated by an angle of zero.
 inline RopeTable no_rotation(int head_dim) {
   return {.inv_freq = std::vector<float>(head_dim / 2)};
 }
@@ -64,7 +64,7 @@ struct AttentionConfig {
   int head_dim = 0;
   int window = 0;      // 0: full attention, else a query sees that many positions, its own included
   int kv_source = -1;  // the layer before it whose keys and values it reads; -1: it has its own
-  bool keys_are_values = false;  // values are what the keys' projection makes, not turned
+  bool keys_are_values = false;  // values are what the keys' projection makes, not rotated
   bool norms_values = false;     // by an RMS norm of each head, without weights
   int rope_table = 0;            // of ModelConfig::rope_tables
   float score_scale = 1;         // of a query's and a key's product

@@ -64,7 +64,7 @@ std::vector<float> frequencies(const json& rope, int head_dim, int trained_posit
   return inv_freq;
 }
 
-// Layers with a window may turn otherwise; their table comes last.
+// Layers with a window may rotate otherwise; their table comes last.
 void expect_rotations(const ModelConfig& config, const json& expected) {
   const json& rope = expected["rope_parameters"];
   const json& full = rope.value("full_attention", rope);

@@ -22,8 +22,9 @@ float scale_llama3(float inv_freq, const RopeScaling& scaling) {
 class YarnBorders {
  public:
   YarnBorders(int rotary_dim, double theta, const RopeScaling& scaling) {
-    const auto pair_of = [&](double turns) {
-      return rotary_dim * std::log(scaling.original_positions / (turns * 2 * std::numbers::pi)) /
+    const auto pair_of = [&](double rotations) {
+      return rotary_dim *
+             std::log(scaling.original_positions / (rotations * 2 * std::numbers::pi)) /
              (2 * std::log(theta));
     };
     low_ = pair_of(scaling.beta_fast);

@@ -17,8 +17,8 @@ struct RopeScaling {
   float low_freq_factor = 1;
   float high_freq_factor = 4;
   float original_positions = 8192;
-  // YaRN only (Peng et al., 2023, arXiv:2309.00071): pairs that turn beta_fast times and more over
-  // the original positions stay. Those that turn beta_slow times and less are stretched by
+  // YaRN only (Peng et al., 2023, arXiv:2309.00071): pairs that rotate beta_fast times and more over
+  // the original positions stay. Those that rotate beta_slow times and less are stretched by
   // `factor`. Between them the two are blended by the pair's number. The borders are whole pairs
   // where `truncates`.
   float beta_fast = 32;

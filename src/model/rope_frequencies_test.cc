@@ -49,10 +49,10 @@ TEST(RopeFrequenciesTest, Llama3KeepsFastPairsAndStretchesSlowOnes) {
   const auto plain = rope_inverse_frequencies(128, 500000, {});
   const auto scaled = rope_inverse_frequencies(128, 500000, scaling);
   for (int i = 0; i < 64; ++i) {
-    const double turns = 8192 * plain[i] / (2 * 3.14159265358979);
-    if (turns > 4.001) {
+    const double rotations = 8192 * plain[i] / (2 * 3.14159265358979);
+    if (rotations > 4.001) {
       EXPECT_EQ(scaled[i], plain[i]) << i;
-    } else if (turns < 0.999) {
+    } else if (rotations < 0.999) {
       EXPECT_EQ(scaled[i], plain[i] / 32) << i;
     } else {
       EXPECT_LE(scaled[i], plain[i]) << i;

@@ -54,7 +54,7 @@ TEST_F(ReferenceTest, AddRmsNormIsTheSumThenTheNorm) {
   EXPECT_NEAR(result.normed.data<float>()[1], -4 / std::sqrt(12.5), 1e-6);
 }
 
-TEST_F(ReferenceTest, RmsNormRopeIsTheNormThenTheTurn) {
+TEST_F(ReferenceTest, RmsNormRopeIsTheNormThenTheRotation) {
   const Tensor x = upload({3, -4}, {1, 1, 2}), weight = upload({1, 2}, {2});
   const Tensor angles = upload({0, 1}, {1, 2, 1});  // a quarter turn
   const Tensor out = rms_norm_rope(*exec_, x, weight, angles, {.norm = {.eps = 0}, .rope = {}});

@@ -88,7 +88,7 @@ const std::vector<TinyCheckpoint>& tiny_checkpoints() {
           "tiny-smollm3-gguf"}) {
       all.push_back({.name = name});
     }
-    // Within the original context LongRoPE's short factors turn.
+    // Within the original context LongRoPE rotates by its short factors.
     for (const char* name : {"tiny-phi3", "tiny-phi3-gguf"})
       all.push_back({.name = name, .golden = "golden_short.json", .max_model_len = 64});
     return all;

@@ -20,22 +20,22 @@ RopeKvWriteResult norm_rows_and_write(const Step& step, const AttentionBlock& bl
   const std::int64_t q_dim = std::int64_t{config.num_heads} * config.head_dim;
   const std::int64_t kv_dim = std::int64_t{config.num_kv_heads} * config.head_dim;
   const RopeArgs rotation = {.style = step.config.rope_tables[config.rope_table].style};
-  const auto turned = [&](std::int64_t begin, std::int64_t width, int heads, const Tensor& norm) {
+  const auto rotated = [&](std::int64_t begin, std::int64_t width, int heads, const Tensor& norm) {
     const Tensor normed = rms_norm(exec, joined.slice(1, begin, begin + width), norm,
                                    {.eps = step.config.rms_norm_eps});
     return rope(exec, normed.split_last(heads, config.head_dim), step.angles[config.rope_table],
                 rotation);
   };
-  Tensor q = turned(0, q_dim, config.num_heads, block.q_norm);
-  const Tensor k = turned(q_dim, kv_dim, config.num_kv_heads, block.k_norm);
+  Tensor q = rotated(0, q_dim, config.num_heads, block.q_norm);
+  const Tensor k = rotated(q_dim, kv_dim, config.num_kv_heads, block.k_norm);
   const Tensor v = joined.slice(1, q_dim + kv_dim, q_dim + 2 * kv_dim)
                        .split_last(config.num_kv_heads, config.head_dim);
   return {.q = std::move(q), .view = kv_write(exec, step.kv.view(block.layer), k, v, batch)};
 }
 
-// Turns queries alone: their keys and values are in the cache already.
-RopeKvWriteResult turn_queries(const Step& step, const AttentionBlock& block,
-                               const Tensor& queries) {
+// Rotates queries alone: their keys and values are in the cache already.
+RopeKvWriteResult rotate_queries(const Step& step, const AttentionBlock& block,
+                                 const Tensor& queries) {
   const AttentionConfig& config = step.config.layers[block.layer].attention();
   const Tensor heads = queries.split_last(config.num_heads, config.head_dim);
   const Tensor& angles = step.angles[config.rope_table];
@@ -47,11 +47,11 @@ RopeKvWriteResult turn_queries(const Step& step, const AttentionBlock& block,
   return {.q = std::move(q), .view = step.kv.view(block.layer)};
 }
 
-// Turns queries and keys, and writes to the cache. `batch` has the layer's block table.
-RopeKvWriteResult turn_and_write(const Step& step, const AttentionBlock& block,
-                                 const StepBatch& batch, const Tensor& joined) {
+// Rotates queries and keys, and writes to the cache. `batch` has the layer's block table.
+RopeKvWriteResult rotate_and_write(const Step& step, const AttentionBlock& block,
+                                   const StepBatch& batch, const Tensor& joined) {
   const AttentionConfig& config = step.config.layers[block.layer].attention();
-  if (config.kv_source >= 0) return turn_queries(step, block, joined);
+  if (config.kv_source >= 0) return rotate_queries(step, block, joined);
   if (config.qk_norm == QkNorm::kRow) return norm_rows_and_write(step, block, batch, joined);
   return rope_kv_write(
       step.exec, joined, block.q_norm, block.k_norm, step.angles[config.rope_table],
@@ -71,7 +71,7 @@ Tensor AttentionBlock::apply(const Step& step, const Tensor& x) const {
   const AttentionConfig& config = step.config.layers[layer].attention();
   const StepBatch& own_batch = step.batch.of_table(step.kv.layout().layers[layer].table);
   const Tensor joined = qkv.apply(step.exec, x);  // [tokens, q_dim + 2 * kv_dim]
-  const RopeKvWriteResult written = turn_and_write(step, *this, own_batch, joined);
+  const RopeKvWriteResult written = rotate_and_write(step, *this, own_batch, joined);
   step.kv.rebind(layer, written.view);
   const Tensor mixed =  // [tokens, q_dim]
       attention(
@@ -159,7 +159,7 @@ Status smooth_projections(const BlockSource& source, const AttentionConfig& atte
   if (has_bias && attention.score_cap == 0) {
     PAGODA_ASSIGN_OR_RETURN(const std::vector<float> bias, read_vector({&qkv.biases[1], 1}));
     block.key_offset = source.exec.upload<float>(
-        mean_turned_bias(bias, table, attention.head_dim, source.config.max_position_embeddings),
+        mean_rotated_bias(bias, table, attention.head_dim, source.config.max_position_embeddings),
         {attention.num_kv_heads, attention.head_dim});
   }
   return ok_status();

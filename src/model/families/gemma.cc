@@ -1,7 +1,7 @@
 // Gemma 2 (Gemma Team, 2024, arXiv:2408.00118) and Gemma 3 (2025, arXiv:2503.19786): embeddings times
 // sqrt(hidden), a norm before and one behind each block, whose weights are 1 + w, gelu in the gates,
 // scores scaled by query_pre_attn_scalar. Gemma 2 has windows on every second layer and bends scores
-// and logits by soft caps; Gemma 3 has them on five layers of six, turned by a theta of their own, and
+// and logits by soft caps; Gemma 3 has them on five layers of six, rotated by a theta of their own, and
 // norms each head's q and k.
 #include "model/config_limits.h"
 #include "model/families/family_pages.h"

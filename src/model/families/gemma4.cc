@@ -1,5 +1,5 @@
 // Gemma 4 (2026): Gemma 3's layer (gemma.cc) with norms of values too and scores that nothing scales.
-// Layers without a window have larger heads, of which a quarter turns, and may take keys as values;
+// Layers without a window have larger heads, of which a quarter is rotated, and may take keys as values;
 // late ones read the cache of an earlier one; a short embedding of its own gates what a layer adds at
 // its end, and a factor multiplies what leaves it.
 #include <charconv>

@@ -1,5 +1,5 @@
 // GLM-4 of 2025 (0414; GLM Team, 2024, arXiv:2406.12793): norms before and behind each block, biases on
-// q, k and v, gate and up joined, and half of a head turned, in adjacent pairs.
+// q, k and v, gate and up joined, and half of a head rotated, in adjacent pairs.
 #include "model/families/family_pages.h"
 
 namespace pagoda {

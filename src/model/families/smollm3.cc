@@ -1,4 +1,4 @@
-// SmolLM3 (Hugging Face, 2025): Llama's layer, but every fourth one is not turned (Yang et al.,
+// SmolLM3 (Hugging Face, 2025): Llama's layer, but every fourth one is not rotated (Yang et al.,
 // "Rope to Nope and Back Again", 2025, arXiv:2501.18795). GGUF files do not say so: their reader
 // has to know it.
 #include "model/families/family_pages.h"
@@ -22,7 +22,7 @@ const Family kSmolLm3 = {
     .keys = kSmolLm3Keys,
     .reads_attention_bias = true,
     .reads_mlp_bias = true,
-    .windows = WindowRule::kUnturned,
+    .windows = WindowRule::kUnrotated,
     .gguf_rope_style = RopeStyle::kAdjacent};
 
 }  // namespace pagoda

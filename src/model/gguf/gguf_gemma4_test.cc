@@ -42,9 +42,9 @@ TEST(GgufGemma4Test, LayersDifferByTheirWindows) {
     EXPECT_EQ(config->layers[i].attention().keys_are_values, i == 1);  // it has none of its own
     EXPECT_EQ(config->layers[i].attention().score_scale, 1);
   }
-  std::vector<float> turned = rope_inverse_frequencies(32, 1e6, {});
-  std::fill(turned.begin() + 4, turned.end(), 0.0f);
-  EXPECT_EQ(config->rope_tables[config->layers[1].attention().rope_table].inv_freq, turned);
+  std::vector<float> rotated = rope_inverse_frequencies(32, 1e6, {});
+  std::fill(rotated.begin() + 4, rotated.end(), 0.0f);
+  EXPECT_EQ(config->rope_tables[config->layers[1].attention().rope_table].inv_freq, rotated);
   EXPECT_EQ(config->rope_tables[config->layers[0].attention().rope_table].inv_freq,
             rope_inverse_frequencies(16, 1e4, {}));
 }

@@ -14,8 +14,8 @@ namespace {
 
 constexpr NumberRange kGgufMagnitudeRange{1e-3, 1e3};
 constexpr std::string_view kRotaryDim = "rope.dimension_count";
-constexpr float kNeverTurns = 1e30f;  // a divisor of pairs that do not turn
-constexpr int kUnturnedInterval = 4;  // SmolLM3's, which files do not say
+constexpr float kNeverRotates = 1e30f;  // a divisor of pairs that do not rotate
+constexpr int kUnrotatedInterval = 4;   // SmolLM3's, which files do not say
 
 struct GgufRopeContext {
   const Checkpoint& checkpoint;
@@ -105,7 +105,7 @@ Result<std::vector<float>> divided_by(const Checkpoint& checkpoint, std::string_
   for (std::int64_t i = 0; i < num_pairs; ++i) {
     float divisor = 0;
     std::memcpy(&divisor, divisors.bytes.data() + i * sizeof(divisor), sizeof(divisor));
-    if (divisor >= kNeverTurns && std::isfinite(divisor)) {
+    if (divisor >= kNeverRotates && std::isfinite(divisor)) {
       inv_freq[i] = 0;
       continue;
     }
@@ -160,7 +160,7 @@ void add_table(ModelConfig& config, RopeTable table, IsOther&& is_other) {
   config.rope_tables.push_back(std::move(table));
 }
 
-// Layers with a window turn by a theta of their own, and are not stretched.
+// Layers with a window rotate by a theta of their own, and are not stretched.
 Status add_window_table(const GgufRopeContext& context, ModelConfig& config) {
   constexpr std::string_view kOwnKey = "rope.dimension_count_swa";
   const bool has_own_key = context.family.reads_gguf(kOwnKey) && context.keys.has(kOwnKey);
@@ -198,9 +198,9 @@ Status read_gguf_rope(const Checkpoint& checkpoint, const ArchitectureKeys& keys
   PAGODA_RETURN_IF_ERROR(read_gguf_divisors(context, table));
   config.rope_tables = {std::move(table)};
   if (family.windows_have_own_rope) PAGODA_RETURN_IF_ERROR(add_window_table(context, config));
-  if (family.windows == WindowRule::kUnturned) {
+  if (family.windows == WindowRule::kUnrotated) {
     add_table(config, no_rotation(head_dim),
-              [](int i) { return (i + 1) % kUnturnedInterval == 0; });
+              [](int i) { return (i + 1) % kUnrotatedInterval == 0; });
   }
   if (!family.reads_gguf("attention.temperature_scale")) return ok_status();
   PAGODA_ASSIGN_OR_RETURN(const double growth,

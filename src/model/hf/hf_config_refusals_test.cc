@@ -188,7 +188,7 @@ std::vector<RefusedConfig> refused_long_ropes() {
          {{"rope_type", "longrope"}, {"long_factor", {1, 2}}, {"short_factor", {1, 2}}}}},
        kInvalid,
        "rope_scaling: long_factor: expected 8 numbers, got [1,2]"},
-      {"TurnedLayersTooFew",
+      {"RotatedLayersTooFew",
        "smollm3",
        {{"no_rope_layers", {1, 0}}},
        kInvalid,

@@ -161,10 +161,10 @@ TEST(HfConfigTest, Gemma4sFullLayersHaveHeadsOfTheirOwn) {
     EXPECT_EQ(layer.kv_source, -1);
     EXPECT_EQ(config->rope_tables[layer.rope_table].inv_freq.size(), is_full ? 16u : 8u);
   }
-  // A quarter of a head turns, by the frequencies of one that turns whole.
-  std::vector<float> turned = rope_inverse_frequencies(32, 1e6, {});
-  std::fill(turned.begin() + 4, turned.end(), 0.0f);
-  EXPECT_EQ(config->rope_tables[config->layers[1].attention().rope_table].inv_freq, turned);
+  // A quarter of a head rotates, by the frequencies of one that rotates whole.
+  std::vector<float> rotated = rope_inverse_frequencies(32, 1e6, {});
+  std::fill(rotated.begin() + 4, rotated.end(), 0.0f);
+  EXPECT_EQ(config->rope_tables[config->layers[1].attention().rope_table].inv_freq, rotated);
   EXPECT_EQ(config->rope_tables[config->layers[0].attention().rope_table].inv_freq,
             rope_inverse_frequencies(16, 10000, {}));
 }

@@ -59,12 +59,12 @@ Status read_pattern(const JsonFields& fields, const Family& family, int window,
 }
 
 // Sets the window of the layers that have no rotation, where use_sliding_window says so.
-Status read_unturned_windows(const JsonFields& fields, int window, ModelConfig& config) {
+Status read_unrotated_windows(const JsonFields& fields, int window, ModelConfig& config) {
   PAGODA_ASSIGN_OR_RETURN(const bool use_window, fields.boolean_or("use_sliding_window", false));
-  PAGODA_ASSIGN_OR_RETURN(const std::vector<bool> turned,
-                          read_turned_layers(fields, config.num_layers()));
+  PAGODA_ASSIGN_OR_RETURN(const std::vector<bool> rotated,
+                          read_rotated_layers(fields, config.num_layers()));
   for (int i = 0; use_window && i < config.num_layers(); ++i)
-    config.layers[i].attention().window = turned[i] ? 0 : window;
+    config.layers[i].attention().window = rotated[i] ? 0 : window;
   return ok_status();
 }
 
@@ -83,7 +83,8 @@ Status read_windows(const JsonFields& fields, const Family& family, ModelConfig&
   }
   if (fields.has("layer_types")) return read_layer_types(fields, window, config);
   if (family.windows == WindowRule::kPattern) return read_pattern(fields, family, window, config);
-  if (family.windows == WindowRule::kUnturned) return read_unturned_windows(fields, window, config);
+  if (family.windows == WindowRule::kUnrotated)
+    return read_unrotated_windows(fields, window, config);
   PAGODA_ASSIGN_OR_RETURN(const int first, fields.integer("max_window_layers", {0, 1 << 20}));
   for (int layer = first; layer < config.num_layers(); ++layer)
     config.layers[layer].attention().window = window;
@@ -113,22 +114,22 @@ Status read_scores(const JsonFields& fields, const Family& family, AttentionConf
 
 }  // namespace
 
-// no_rope_layers has a 0 for each layer that is not turned; without it, that is every
+// no_rope_layers has a 0 for each layer that is not rotated; without it, that is every
 // no_rope_layer_interval-th.
-Result<std::vector<bool>> read_turned_layers(const JsonFields& fields, int num_layers) {
+Result<std::vector<bool>> read_rotated_layers(const JsonFields& fields, int num_layers) {
   PAGODA_ASSIGN_OR_RETURN(const std::vector<std::int64_t> listed,
                           fields.integers("no_rope_layers", {0, 1}));
-  std::vector<bool> turned(num_layers);
+  std::vector<bool> rotated(num_layers);
   if (!listed.empty()) {
-    if (listed.size() != turned.size())
+    if (listed.size() != rotated.size())
       return fields.wrong("no_rope_layers", fmt::format("a list of {} layers", num_layers));
-    std::copy(listed.begin(), listed.end(), turned.begin());
-    return turned;
+    std::copy(listed.begin(), listed.end(), rotated.begin());
+    return rotated;
   }
   PAGODA_ASSIGN_OR_RETURN(const int interval,
                           fields.integer("no_rope_layer_interval", kLayerRange));
-  for (int i = 0; i < num_layers; ++i) turned[i] = (i + 1) % interval != 0;
-  return turned;
+  for (int i = 0; i < num_layers; ++i) rotated[i] = (i + 1) % interval != 0;
+  return rotated;
 }
 
 // All layers are alike but for their windows, and what goes with those.

@@ -14,7 +14,7 @@ namespace pagoda {
 // layer that nothing here computes; kInvalidArgument a value that is missing or out of range.
 Status read_layers(const JsonFields& fields, const Family& family, ModelConfig& config);
 
-// Returns which layers are turned by a rotation, of a family that has some that are not.
-Result<std::vector<bool>> read_turned_layers(const JsonFields& fields, int num_layers);
+// Returns which layers are rotated, of a family that has some that are not.
+Result<std::vector<bool>> read_rotated_layers(const JsonFields& fields, int num_layers);
 
 }  // namespace pagoda

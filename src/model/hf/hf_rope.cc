@@ -188,7 +188,7 @@ Result<int> read_rotary_dim(const RopeContext& context, const JsonFields& block)
                      block.where(), part, context.head_dim);
 }
 
-// Reads which part of a head turns, by the frequencies of a head that turns whole: the other pairs'
+// Reads which part of a head rotates, by the frequencies of a head that rotates whole: the other pairs'
 // are zero. (Gemma 4's.)
 Status read_proportional(const RopeContext& context, const JsonFields& block, RopeTable& table) {
   PAGODA_ASSIGN_OR_RETURN(const double part, block.number_or("partial_rotary_factor", {0, 1}, 1));
@@ -196,8 +196,8 @@ Status read_proportional(const RopeContext& context, const JsonFields& block, Ro
   table.inv_freq = rope_inverse_frequencies(
       context.head_dim, table.theta,
       {.type = RopeScalingType::kLinear, .factor = static_cast<float>(factor)});
-  const auto num_turned = static_cast<std::ptrdiff_t>(part * context.head_dim / 2);
-  std::fill(table.inv_freq.begin() + num_turned, table.inv_freq.end(), 0.0f);
+  const auto num_rotated = static_cast<std::ptrdiff_t>(part * context.head_dim / 2);
+  std::fill(table.inv_freq.begin() + num_rotated, table.inv_freq.end(), 0.0f);
   return ok_status();
 }
 
@@ -232,7 +232,7 @@ Status read_query_growth(const RopeContext& context, const JsonFields& block, Mo
   PAGODA_ASSIGN_OR_RETURN(config.query_growth.positions, original_positions(context, block));
   config.query_growth.factor = static_cast<float>(beta);
   if (beta == 0 || config.rope_tables.front().rotary_dim() == context.head_dim) return ok_status();
-  return unsupported("[config] {}: llama_4_scaling_beta of heads that are turned in part",
+  return unsupported("[config] {}: llama_4_scaling_beta of heads that are rotated in part",
                      block.where());
 }
 
@@ -265,7 +265,7 @@ Status read_rope(const JsonFields& fields, const Family& family, ModelConfig& co
     set_table(config, table, is_other);
   }
   if (family.reads("no_rope_layers")) {
-    PAGODA_ASSIGN_OR_RETURN(is_other, read_turned_layers(fields, num_layers));
+    PAGODA_ASSIGN_OR_RETURN(is_other, read_rotated_layers(fields, num_layers));
     is_other.flip();
     set_table(config, no_rotation(context.head_dim), is_other);
   }

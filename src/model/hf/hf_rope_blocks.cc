@@ -70,8 +70,8 @@ Status check_beside_blocks(const JsonFields& parameters, const Family& family) {
       return unsupported("[config] {}: truncate beside blocks of layer types is not supported",
                          parameters.where());
     }
-    log_warning("[config] {}: {} is ignored: layers turn as {} and {} say", parameters.where(), key,
-                kFull, kWindows);
+    log_warning("[config] {}: {} is ignored: layers rotate as {} and {} say", parameters.where(),
+                key, kFull, kWindows);
   }
   return ok_status();
 }
@@ -124,7 +124,7 @@ Status add_thetas(const JsonFields& config, const Family& family, RopeBlocks& bl
     blocks.windows.keys["rope_theta"] = *config.find("rope_local_base_freq");
     return ok_status();
   }
-  // OLMo 3's windows turn by the class's own, whatever rope_theta at the top says.
+  // OLMo 3's windows rotate by the class's own, whatever rope_theta at the top says.
   const auto defaults = parse_json(family.defaults);
   blocks.windows.keys["rope_theta"] = defaults.value("rope_theta", RopeTable().theta);
   return ok_status();

@@ -1,4 +1,4 @@
-// The keys of a config.json that say how layers turn. The same rotation has older and newer
+// The keys of a config.json that say how layers rotate. The same rotation has older and newer
 // spellings: rope_theta and rope_scaling at the top, rope_parameters with both in it, and
 // rope_parameters with a block for each type of layer. Where a config has several of them,
 // transformers' choice is taken.

@@ -91,12 +91,12 @@ TEST(HfRopeBlocks, WhatStandsBesideTheBlocksOfLayerTypesIsIdle) {
     const auto [full, windows] = frequencies_of(family, {{"rope_parameters", flat}});
     EXPECT_EQ(full, plain(of_full)) << family;
     EXPECT_EQ(windows, plain(of_windows)) << family;
-    EXPECT_THAT(log.text(), HasSubstr("rope_parameters: rope_theta is ignored: layers turn as "
+    EXPECT_THAT(log.text(), HasSubstr("rope_parameters: rope_theta is ignored: layers rotate as "
                                       "full_attention and sliding_attention say"));
   }
 }
 
-TEST(HfRopeBlocks, WindowsWithoutAThetaTurnByTheClasssOwn) {
+TEST(HfRopeBlocks, WindowsWithoutAThetaRotateByTheClasssOwn) {
   const json parameters{{"full_attention", {{"rope_type", "default"}, {"rope_theta", 7e4}}},
                         {"sliding_attention", {{"rope_type", "default"}}}};
   const json changes{{"rope_parameters", parameters}, {"rope_theta", 3e3}};

@@ -260,7 +260,7 @@ TEST(MlxCacheTest, ASlotOutsideTheCacheIsAnError) {
               HasSubstr("expected a slot below 32, got 32"));
 }
 
-// One op writes what three would, where the cache lies. Positions of 0 turn nothing.
+// One op writes what three would, where the cache lies. At position 0 nothing is rotated.
 TEST(MlxCacheTest, TheJoinedProductsKeysAndValuesAreStoredInPlace) {
   const auto made = make_mlx_exec();
   Exec& exec = *made;

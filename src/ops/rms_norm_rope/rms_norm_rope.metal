@@ -20,6 +20,6 @@ template <int kHeadDim>
   load_head<kHeadDim>(x + token * p.token_stride + size_t(head) * p.head_stride, pairs,
                       p.is_aligned != 0, int(lane), a, b);
   norm_head<kHeadDim>(weight, p.eps, pairs, int(lane), a, b);
-  turn_head<kHeadDim>(angles + token * 2 * p.num_pairs, pairs, int(lane), a, b);
+  rotate_head<kHeadDim>(angles + token * 2 * p.num_pairs, pairs, int(lane), a, b);
   store_head<kHeadDim>(a, b, pairs, int(lane), out + (token * p.num_heads + head) * kHeadDim);
 }

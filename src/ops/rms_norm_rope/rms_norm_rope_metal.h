@@ -6,7 +6,7 @@ struct RmsNormRopeParameters {
   int num_heads;
   int token_stride;  // of x, in elements
   int head_stride;
-  int num_pairs;   // that are turned
+  int num_pairs;   // that are rotated
   int is_halves;   // RopeStyle
   int is_aligned;  // whether every head of x begins at a multiple of 16 bytes
   float eps;

@@ -39,7 +39,7 @@ Tensor rope_angles(Exec& exec, const Tensor& positions, const Tensor& inv_freq,
 //   out     x's shape and dtype, contiguous
 Tensor rope(Exec& exec, const Tensor& x, const Tensor& angles, const RopeArgs& args);
 
-// Checks angles of an op that turns heads.
+// Checks angles of an op that rotates heads.
 void check_angles(std::string_view op, const Tensor& angles, std::int64_t num_tokens,
                   std::int64_t head_dim);
 

@@ -12,15 +12,15 @@
   const int pair = int(group.x) * 32 + int(lane);
   const int token = int(group.y) * 8 + int(simd_group);
   if (pair >= p.num_pairs || token >= p.num_tokens) return;
-  const TurnedAngle angle = turned_angle(float(positions[token]), inv_freq[pair]);
+  const ReducedAngle angle = reduced_angle(float(positions[token]), inv_freq[pair]);
   device float* const cosines = out + size_t(token) * 2 * p.num_pairs;
   float factor = p.factor;
   if (p.growth != 0.0f) {
     const float periods = float(positions[token] / p.growth_positions);
     factor *= 1.0f + p.growth * precise::log(1.0f + periods);
   }
-  cosines[pair] = sine_of_turned(angle.rest, angle.quarters + 1) * factor;
-  cosines[p.num_pairs + pair] = sine_of_turned(angle.rest, angle.quarters) * factor;
+  cosines[pair] = sine_of_reduced(angle.rest, angle.quarters + 1) * factor;
+  cosines[p.num_pairs + pair] = sine_of_reduced(angle.rest, angle.quarters) * factor;
 }
 
 // A SIMD group a head. x at strides; angles [tokens, 2, num_pairs]; out [tokens, heads, kHeadDim]
@@ -36,6 +36,6 @@ template <int kHeadDim>
   float b[HeadSplit<kHeadDim>::kShare];
   load_head<kHeadDim>(x + token * p.token_stride + size_t(head) * p.head_stride, pairs,
                       p.is_aligned != 0, int(lane), a, b);
-  turn_head<kHeadDim>(angles + token * 2 * p.num_pairs, pairs, int(lane), a, b);
+  rotate_head<kHeadDim>(angles + token * 2 * p.num_pairs, pairs, int(lane), a, b);
   store_head<kHeadDim>(a, b, pairs, int(lane), out + (token * p.num_heads + head) * kHeadDim);
 }

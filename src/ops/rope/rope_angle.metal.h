@@ -3,7 +3,7 @@
 #define PAGODA_ROPE_ANGLE_METAL_H
 
 // An angle modulo a quarter turn.
-struct TurnedAngle {
+struct ReducedAngle {
   float rest;    // radians, from about -pi / 4 to pi / 4
   int quarters;  // quarter turns, modulo 4
 };
@@ -12,17 +12,17 @@ struct TurnedAngle {
 // quarter turn, pi / 2, is taken in three parts (Cody and Waite, Software Manual for the Elementary
 // Functions, 1980). The first difference is exact: below 2^20 both are multiples of 2^-23 or finer,
 // and it is below 1. For products below 2^20 the rest is off by 1e-7 at most.
-inline TurnedAngle turned_angle(float position, float frequency) {
+inline ReducedAngle reduced_angle(float position, float frequency) {
   const float angle = position * frequency;
   const float angle_rest = fma(position, frequency, -angle);
   const float n = rint(angle * 0.636619772f);
   float rest = fma(-n, 1.57079637f, angle);
   rest = fma(-n, -4.37113883e-8f, rest);
   rest = rest + fma(-n, -1.71512451e-15f, angle_rest);
-  TurnedAngle turned;
-  turned.rest = rest;
-  turned.quarters = int(n) & 3;
-  return turned;
+  ReducedAngle reduced;
+  reduced.rest = rest;
+  reduced.quarters = int(n) & 3;
+  return reduced;
 }
 
 // Returns the sine or cosine of an angle up to pi / 4, as Taylor's sum, whose first term left out is
@@ -43,8 +43,8 @@ inline float cosine_of(float rest) {
   return fma(square, sum, 1.0f);
 }
 
-// Returns the sine of a turned angle; its cosine is the sine of one quarter more.
-inline float sine_of_turned(float rest, int quarters) {
+// Returns the sine of a reduced angle; its cosine is the sine of one quarter more.
+inline float sine_of_reduced(float rest, int quarters) {
   const float value = (quarters & 1) != 0 ? cosine_of(rest) : sine_of(rest);
   return (quarters & 2) != 0 ? -value : value;
 }

@@ -64,7 +64,7 @@ OpCase make_rope_case(const RopeShape& shape) {
   const int rotary_dim = shape.rotary_dim == 0 ? shape.head_dim : shape.rotary_dim;
   OpCase result{
       .op = "rope",
-      .description = fmt::format("{} x {} x {} from position {}, {} turned, {}", shape.tokens,
+      .description = fmt::format("{} x {} x {} from position {}, {} rotated, {}", shape.tokens,
                                  shape.heads, shape.head_dim, shape.first_position, rotary_dim,
                                  shape.style == RopeStyle::kHalves ? "halves" : "adjacent"),
       .num_tokens = shape.tokens};

@@ -74,9 +74,9 @@ void rope_tokens(const Tensor& x, const Tensor& angles, const RopeArgs& args, st
     const float* cosines = angles.data<float>() + t * 2 * half;
     for (std::int64_t h = 0; h < heads; ++h) {
       const float* head = x.data<float>() + t * x.stride(0) + h * x.stride(1);
-      float* turned = out.data<float>() + (t * heads + h) * head_dim;
-      rotate(head, cosines, cosines + half, half, turned);
-      std::copy(head + 2 * half, head + head_dim, turned + 2 * half);
+      float* rotated = out.data<float>() + (t * heads + h) * head_dim;
+      rotate(head, cosines, cosines + half, half, rotated);
+      std::copy(head + 2 * half, head + head_dim, rotated + 2 * half);
     }
   }
 }

@@ -1,4 +1,4 @@
-// One head in the registers of a SIMD group: read as the pairs that a rotation turns, normed, turned,
+// One head in the registers of a SIMD group: read as the pairs that are rotated together, normed, rotated,
 // written; rope, rms_norm_rope and rope_kv_write share it.
 //
 // A lane has kRuns runs of kRun pairs (a, b) that follow one another: as many as make 32 lanes read
@@ -20,28 +20,28 @@ struct HeadSplit {
   };
 };
 
-// The pairs of a head: those that are turned, of its first elements, and then of what is left, its
+// The pairs of a head: those that are rotated, of its first elements, and then of what is left, its
 // halves again or neighbours.
 struct HeadPairs {
   bool is_halves;
-  int num_turned;
+  int num_rotated;
 };
 
-inline HeadPairs head_pairs(int is_halves, int num_turned) {
+inline HeadPairs head_pairs(int is_halves, int num_rotated) {
   HeadPairs pairs;
   pairs.is_halves = is_halves != 0;
-  pairs.num_turned = num_turned;
+  pairs.num_rotated = num_rotated;
   return pairs;
 }
 
 // Returns the element where a run of pairs that begins with `pair` has its first a; halves alone.
 template <int kHeadDim>
 inline int place_of_a(HeadPairs pairs, int pair) {
-  return pair < pairs.num_turned ? pair : pair + pairs.num_turned;
+  return pair < pairs.num_rotated ? pair : pair + pairs.num_rotated;
 }
 template <int kHeadDim>
 inline int place_of_b(HeadPairs pairs, int pair) {
-  return pair + (pair < pairs.num_turned ? pairs.num_turned : kHeadDim / 2);
+  return pair + (pair < pairs.num_rotated ? pairs.num_rotated : kHeadDim / 2);
 }
 
 // Returns the first pair of a lane's run; one from kPairs on is none.
@@ -50,7 +50,7 @@ inline int first_pair(int run, int lane) {
   return (run * 32 + lane) * HeadSplit<kHeadDim>::kRun;
 }
 
-// Reads a run of pairs, all of them turned or none. is_aligned: the head lies at a
+// Reads a run of pairs, all of them rotated or none. is_aligned: the head lies at a
 // multiple of 16 bytes, or of all that a lane reads at once where that is less.
 template <int kHeadDim>
 inline void load_pairs(device const float* head, HeadPairs pairs, bool is_aligned, int pair,
@@ -115,19 +115,19 @@ inline void norm_head(device const float* weight, float eps, HeadPairs pairs, in
   }
 }
 
-// Turns each pair that has an angle. angles [2, num_turned]: cosines, then sines.
+// Rotates each pair that has an angle. angles [2, num_rotated]: cosines, then sines.
 template <int kHeadDim>
-inline void turn_head(device const float* angles, HeadPairs pairs, int lane, thread float* a,
-                      thread float* b) {
+inline void rotate_head(device const float* angles, HeadPairs pairs, int lane, thread float* a,
+                        thread float* b) {
   const int kRun = HeadSplit<kHeadDim>::kRun;
 #pragma unroll
   for (int run = 0; run < HeadSplit<kHeadDim>::kRuns; ++run) {
     const int pair = first_pair<kHeadDim>(run, lane);
-    if (pair < pairs.num_turned) {
+    if (pair < pairs.num_rotated) {
       float cosines[kRun];
       float sines[kRun];
       load_run<kRun>(angles + pair, true, cosines);
-      load_run<kRun>(angles + pairs.num_turned + pair, true, sines);
+      load_run<kRun>(angles + pairs.num_rotated + pair, true, sines);
       for (int i = 0; i < kRun; ++i) {
         const float before_a = a[run * kRun + i];
         const float before_b = b[run * kRun + i];

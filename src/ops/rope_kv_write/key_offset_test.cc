@@ -41,7 +41,7 @@ RopeKvWriteResult write_keys(Exec& exec, const StepBatch& batch, const Tensor& o
                        {.num_heads = kQueryHeads, .norm = {}, .rope = {}, .key_offset = offset});
 }
 
-TEST(KeyOffset, IsTakenFromTurnedKeysAlone) {
+TEST(KeyOffset, IsTakenFromRotatedKeysAlone) {
   const HostBatch host = prompt_batch();
   const std::vector<float> offset = random_values(2, kKvHeads * kHeadDim, 3.0f);
   for (const auto& exec : every_exec()) {

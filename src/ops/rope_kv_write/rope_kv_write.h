@@ -15,11 +15,11 @@ struct RopeKvWriteArgs {
   int num_heads = 0;  // of queries
   RmsNormArgs norm;   // where there are norms
   RopeArgs rope;
-  Tensor query_angles;  // as angles, or undefined: those that turn queries in their place
-  Tensor key_offset;    // [num_kv_heads, head_dim] float32, or undefined: taken from turned keys
+  Tensor query_angles;  // as angles, or undefined: those that rotate queries in their place
+  Tensor key_offset;    // [num_kv_heads, head_dim] float32, or undefined: taken from rotated keys
   Tensor v_norm;        // [head_dim] float32, or undefined: of values
   bool keys_are_values =
-      false;  // joined has no values: they are its keys, neither normed nor turned
+      false;  // joined has no values: they are its keys, neither normed nor rotated
 };
 
 struct RopeKvWriteResult {

@@ -27,13 +27,13 @@ inline JoinedHead joined_head(int number, int slot, constant RopeKvWriteParamete
   return head;
 }
 
-// Reads a head and norms it; turns it where it is no value.
+// Reads a head and norms it; rotates it where it is no value.
 template <int kHeadDim>
-inline void load_turned(JoinedHead head, size_t token, int lane, device const float* joined,
-                        device const float* angles, device const float* q_norm,
-                        device const float* k_norm, device const float* v_norm,
-                        device const float* query_angles, constant RopeKvWriteParameters& p,
-                        thread float* a, thread float* b) {
+inline void load_rotated(JoinedHead head, size_t token, int lane, device const float* joined,
+                         device const float* angles, device const float* q_norm,
+                         device const float* k_norm, device const float* v_norm,
+                         device const float* query_angles, constant RopeKvWriteParameters& p,
+                         thread float* a, thread float* b) {
   const HeadPairs pairs = head_pairs(p.is_halves, p.num_pairs);
   const int place = head.is_value ? p.first_value + head.place.kv_head : head.number;
   load_head<kHeadDim>(joined + (token * p.row_heads + place) * kHeadDim, pairs, p.is_aligned != 0,
@@ -46,8 +46,8 @@ inline void load_turned(JoinedHead head, size_t token, int lane, device const fl
     device const float* const norm = head.is_query ? q_norm : k_norm;
     norm_head<kHeadDim>(norm, p.eps, pairs, lane, a, b);
   }
-  device const float* const turns = head.is_query ? query_angles : angles;
-  turn_head<kHeadDim>(turns + token * 2 * p.num_pairs, pairs, lane, a, b);
+  device const float* const own_angles = head.is_query ? query_angles : angles;
+  rotate_head<kHeadDim>(own_angles + token * 2 * p.num_pairs, pairs, lane, a, b);
 }
 
 // Writes a head to threadgroup memory, [kHeadDim], for all lanes of its SIMD group.
@@ -88,8 +88,8 @@ template <typename K, typename V, int kHeadDim>
   if (!head.is_wanted) return;
   float a[HeadSplit<kHeadDim>::kShare];
   float b[HeadSplit<kHeadDim>::kShare];
-  load_turned<kHeadDim>(head, token, int(lane), joined, angles, q_norm, k_norm, v_norm,
-                        query_angles, p, a, b);
+  load_rotated<kHeadDim>(head, token, int(lane), joined, angles, q_norm, k_norm, v_norm,
+                         query_angles, p, a, b);
   const HeadPairs pairs = head_pairs(p.is_halves, p.num_pairs);
   if (head.is_query) {
     store_head<kHeadDim>(a, b, pairs, int(lane),
@@ -125,8 +125,8 @@ template <typename K, typename V, int kHeadDim>
   if (!head.is_wanted) return;
   float a[HeadSplit<kHeadDim>::kShare];
   float b[HeadSplit<kHeadDim>::kShare];
-  load_turned<kHeadDim>(head, token, int(lane), joined, angles, q_norm, k_norm, v_norm,
-                        query_angles, p, a, b);
+  load_rotated<kHeadDim>(head, token, int(lane), joined, angles, q_norm, k_norm, v_norm,
+                         query_angles, p, a, b);
   const HeadPairs pairs = head_pairs(p.is_halves, p.num_pairs);
   if (head.is_query) {
     store_head<kHeadDim>(a, b, pairs, int(lane),

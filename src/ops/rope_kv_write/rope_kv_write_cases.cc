@@ -116,7 +116,7 @@ OpCase make_rope_kv_write_case(const JoinedShape& shape) {
                     shape.style == RopeStyle::kHalves ? "halves" : "adjacent",
                     shape.is_normed ? ", normed" : "", shape.is_scattered ? ", scattered" : "",
                     shape.has_offset ? ", less an offset" : "",
-                    shape.rotary_dim == 0 ? "" : ", a part turned",
+                    shape.rotary_dim == 0 ? "" : ", a part rotated",
                     shape.has_query_angles ? ", queries otherwise" : "",
                     shape.has_v_norm ? ", values normed" : "",
                     shape.keys_are_values ? ", keys as values" : ""),
@@ -136,7 +136,7 @@ OpCase make_rope_kv_write_case(const JoinedShape& shape) {
   return result;
 }
 
-// Adds heads that turn in part, values that are normed or keys, and keys less an offset.
+// Adds heads that rotate in part, values that are normed or keys, and keys less an offset.
 void add_variants(const KvFormats& formats, std::vector<OpCase>& cases) {
   for (const RopeStyle style : {RopeStyle::kHalves, RopeStyle::kAdjacent}) {
     for (const auto& [head_dim, rotary_dim] : {std::pair(16, 6), {128, 96}, {64, 64}}) {

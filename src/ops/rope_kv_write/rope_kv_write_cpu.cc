@@ -14,14 +14,14 @@ namespace {
 // Elements of queries, keys and values worth a fork, some microseconds of one core.
 constexpr std::int64_t kForkElements = 8192;
 
-// Queries or keys, turned, and normed before where there is a norm.
-struct TurnedHeads {
+// Queries or keys, rotated, and normed before where there is a norm.
+struct RotatedHeads {
   const Tensor& from;
   const Tensor& norm;
   const Tensor& angles;
   const Tensor& to;
 
-  void turn(const RopeKvWriteArgs& args, std::int64_t begin, std::int64_t end) const {
+  void rotate(const RopeKvWriteArgs& args, std::int64_t begin, std::int64_t end) const {
     if (!norm.defined()) return rope_tokens(from, angles, args.rope, begin, end, to);
     const RmsNormRopeArgs both = {.norm = args.norm, .rope = args.rope};
     rms_norm_rope_tokens(from, norm, angles, both, begin, end, to);
@@ -45,14 +45,14 @@ RopeKvWriteResult rope_kv_write(Exec& exec, const Tensor& joined, const Tensor& 
   const Tensor k = exec.allocate(DType::kFloat32, from_k.shape());
   const Tensor v = args.v_norm.defined() ? exec.allocate(DType::kFloat32, from_v.shape()) : from_v;
   const Tensor& q_angles = args.query_angles.defined() ? args.query_angles : angles;
-  const TurnedHeads queries = {from_q, q_norm, q_angles, q};
-  const TurnedHeads keys = {from_k, k_norm, angles, k};
+  const RotatedHeads queries = {from_q, q_norm, q_angles, q};
+  const RotatedHeads keys = {from_k, k_norm, angles, k};
   const KvWriter writer(exec, view, batch);
   const std::int64_t grain = std::max<std::int64_t>(kForkElements / width, 1);
   pool_of(exec).parallel_for(tokens, grain, [&](std::int64_t begin, std::int64_t end, int thread) {
     for (std::int64_t t = begin; t < end; ++t) {
-      queries.turn(args, t, t + 1);
-      keys.turn(args, t, t + 1);
+      queries.rotate(args, t, t + 1);
+      keys.rotate(args, t, t + 1);
       take_offset(k, args.key_offset, t, t + 1);
       if (args.v_norm.defined()) rms_norm_tokens(from_v, args.v_norm, args.norm, t, t + 1, v);
       writer.write(k, v, t, t + 1, thread);

@@ -9,7 +9,7 @@ struct RopeKvWriteParameters {
   int num_slots;     // of the cache; no token writes to another one
   int row_heads;     // of a row of joined
   int first_value;   // of them; those of keys where values are keys
-  int num_pairs;     // that are turned
+  int num_pairs;     // that are rotated
   int is_halves;     // RopeStyle
   int is_normed;     // else nothing is read of the norms
   int norms_values;  // else nothing is read of the values' norm

@@ -9,9 +9,10 @@ RopeKvWriteResult rope_kv_write(Exec& exec, const Tensor& joined, const Tensor& 
                                 const Tensor& k_norm, const Tensor& angles, const KvView& view,
                                 const StepBatch& batch, const RopeKvWriteArgs& args) {
   const std::int64_t num_q = args.num_heads, num_k = view.num_kv_heads();
-  const auto rotated = [&](const Tensor& x, const Tensor& norm, const Tensor& turns) {
-    if (!norm.defined()) return reference::rope(exec, x, turns, args.rope);
-    return reference::rms_norm_rope(exec, x, norm, turns, {.norm = args.norm, .rope = args.rope});
+  const auto rotated = [&](const Tensor& x, const Tensor& norm, const Tensor& own_angles) {
+    if (!norm.defined()) return reference::rope(exec, x, own_angles, args.rope);
+    return reference::rms_norm_rope(exec, x, norm, own_angles,
+                                    {.norm = args.norm, .rope = args.rope});
   };
   const Tensor heads = joined.split_last(joined.extent(1) / view.head_dim(), view.head_dim());
   Tensor q = rotated(heads.slice(1, 0, num_q), q_norm,
