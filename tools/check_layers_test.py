@@ -130,6 +130,19 @@ class IncludeRules(unittest.TestCase):
             found = [message for message in messages(path, source) if message.startswith(("a sentence", "a comment"))]
             self.assertEqual(bool(found), refused, source)
 
+    def test_names_and_comments_have_the_fields_words(self):
+        for line, word in (
+            ("int settle_seed(int a);", "resolve"),
+            ("// It settles the lengths.", "resolve"),
+            ("bool takes_turns() const;", "interleave"),
+            ("  kUnturned,", "unrotated"),
+            ("Plan& landed = plans.front();", "completed"),
+            ("int resolve_seed(int a);", None),
+            ("// Loads and products take turns on the island.", None),
+        ):
+            found = [message for message in messages("src/kv/a.cc", line + "\n") if "the field's word" in message]
+            self.assertEqual([message.split('"')[1] for message in found], [word] if word else [], line)
+
     def test_families_are_known_to_their_pages(self):
         source = '#include "model/families/family_pages.h"\n'
         self.assertTrue(any("known to its page" in message for message in messages("src/model/gguf/gguf_config.cc", source)))

@@ -11,6 +11,7 @@ from include_rules import Finding
 
 MAX_SENTENCE_WORDS = 25
 
+SOURCES = (".h", ".cc", ".cu", ".cuh", ".metal", ".rs")
 COMMENT = re.compile(r"\s*//[/!]?(?: (.*)|$)")
 TRAILING = re.compile(r"\S.*?[;,{})\]] *// (.*)$")
 COMMENT_TEXT = re.compile(r"\s*//( +)(\S.*)")  # its indentation and its text
@@ -18,6 +19,13 @@ COMMENT_TEXT = re.compile(r"\s*//( +)(\S.*)")  # its indentation and its text
 FRAGMENT = re.compile(r"(Of|What|That|Who|Whom|Whose|Which|Whoever)\b")
 # The words of riddles: the text names who does a thing.
 RIDDLE = re.compile(r"\b(nobody|somebody|anybody|whoever)\b", re.IGNORECASE)
+# Words for what the field has a name for, in names and comments alike, and that name.
+FIELD_WORDS = {
+    re.compile(r"(?<![a-z])settl(e[sd]?|ing)(?![a-z])", re.IGNORECASE): "resolve",
+    re.compile(r"(?<![a-z])takes?_turns(?![a-z])", re.IGNORECASE): "interleave",
+    re.compile(r"unturned", re.IGNORECASE): "unrotated",
+    re.compile(r"(?<![a-z])landed(?![a-z])", re.IGNORECASE): "completed",
+}
 # A function's comment begins with its verb; a constructor's may say at once what it requires.
 VERB = re.compile(r"(?:[A-Z][a-z]+s|REQUIRES:)(?![\w-])")
 FUNCTION = re.compile(r"\s*(?!struct |class |enum |using |namespace |#|std::function<|\})[\w\[][^;={]*\(")
@@ -54,7 +62,7 @@ def sentences_of(comment):
 
 
 def check_words(path, source):
-    if not path.endswith((".h", ".cc", ".cu", ".cuh", ".metal", ".rs")):
+    if not path.endswith(SOURCES):
         return
     for first, comment in texts_of(source.splitlines()):
         if fragment := FRAGMENT.match(comment[0]):
@@ -65,6 +73,15 @@ def check_words(path, source):
             if (num_words := len(sentence.split())) > MAX_SENTENCE_WORDS:
                 message = f"a sentence has {MAX_SENTENCE_WORDS} words at most, got {num_words}: {sentence.strip()[:40]}"
                 yield Finding(path, first + 1, message)
+
+
+def check_field_words(path, source):
+    if not path.endswith(SOURCES):
+        return
+    for number, line in enumerate(source.splitlines(), start=1):
+        for own, word in FIELD_WORDS.items():
+            if found := own.search(line):
+                yield Finding(path, number, f'expected the field\'s word, "{word}", got "{found[0]}"')
 
 
 def check_verbs(path, source):
@@ -100,4 +117,4 @@ def check_points(path, source):
 
 
 CPP_RULES = (check_verbs, check_points)
-RULES = (check_words,)
+RULES = (check_words, check_field_words)
