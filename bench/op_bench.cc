@@ -56,7 +56,7 @@ Result<std::vector<CaseRun>> prepare_copies(Exec& exec, const OpCase& op_case) {
   return copies;
 }
 
-// Seconds a run: the fastest of half a second of runs, which whatever else the machine does
+// Returns the seconds of the fastest run in half a second of runs, which other work on the machine
 // disturbs least.
 Result<double> time_case(Exec& exec, const OpCase& op_case) {
   PAGODA_ASSIGN_OR_RETURN(const std::vector<CaseRun> copies, prepare_copies(exec, op_case));
@@ -79,7 +79,7 @@ Result<double> time_case(Exec& exec, const OpCase& op_case) {
   return *std::min_element(seconds.begin(), seconds.end());
 }
 
-// "43 % of 78 GB/s", or of GMAC/s, whichever is nearer to its limit.
+// Returns "43 % of 78 GB/s", or of GMAC/s, whichever is nearer to its limit.
 std::string share_of_limit(const OpCase& op_case, double seconds, const MachineLimits& limits) {
   const double read = op_case.bytes / seconds * 1e-9 / limits.read_gb_per_s;
   const double products = op_case.flops / 2 / seconds * 1e-9 / limits.product_gmac_per_s();

@@ -30,7 +30,7 @@ struct Case {
   float deviation = kPeaked;
 };
 
-// A line a case, its times of each column.
+// Prints a line for each case, with its times of each column.
 template <typename Time>
 void print_table(const char* title, std::span<const int> columns, std::span<const Case> cases,
                  const Time& time_us) {
@@ -97,7 +97,7 @@ void time_filters(int num_draws) {
   });
 }
 
-// Greedy rows, each after one token more.
+// Times greedy rows, each after one token more.
 void time_histories(int num_draws) {
   const SamplingParams penalties = {.temperature = 0,
                                     .repetition_penalty = 1.1f,

@@ -41,7 +41,7 @@ class AnswerGrammarWriter {
     rules_ += fmt::format("{}: {}\n", name, body);
   }
 
-  // JSON has line ends only where it may have any other white space.
+  // Puts JSON into one line: it has line ends only where it may have any other white space.
   static std::string in_one_line(std::string text) {
     std::replace_if(
         text.begin(), text.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
@@ -91,7 +91,7 @@ class AnswerGrammarWriter {
     return "(prose_and_mark place)* PROSE?";
   }
 
-  // A mark as a regular expression.
+  // Returns a mark as a regular expression.
   static std::string regex_of(std::string_view text) {
     std::string regex;
     for (const char c : text) {
@@ -152,8 +152,9 @@ class AnswerGrammarWriter {
     return "";
   }
 
-  // Cut where JSON of a schema is cut, which may stand in the same place: the lexer, which takes the
-  // longest text that begins one of its terminals, does not go back from within a longer one.
+  // Returns the rule of arguments as an object. It is cut where JSON of a schema is cut, which may
+  // stand in the same place: the lexer takes the longest text that begins one of its terminals, and
+  // does not go back from within a longer one.
   std::string object(const ToolDefinition& tool, const std::string& rule, std::string_view key) {
     return fmt::format(R"("{{" {} ": " {} ", " {} ": " {} "}}")", json_string(R"("name")"),
                        json_string(json_string(tool.name)),
@@ -220,7 +221,7 @@ class AnswerGrammarWriter {
   // Says whether no more need be written, because it would be refused.
   bool is_too_long() const { return rules_.size() > kMaxGrammarBytes; }
 
-  // The tags of the arguments, and the one that closes the function's.
+  // Returns the rule of the arguments' tags, and of the one that closes the function's.
   std::string tags(const ToolDefinition& tool, const std::string& rule) {
     constexpr std::string_view kEnd = "</function>";
     if (is_free(tool)) {
@@ -241,7 +242,7 @@ class AnswerGrammarWriter {
     return body + json_string(kEnd);
   }
 
-  // The value and the closing tag. Text has no quotes there.
+  // Returns the rule of a value and its closing tag. Text has no quotes there.
   std::string tag_value(const Json& schema, const std::string& rule) {
     constexpr std::string_view kEnd = "\n</parameter>\n";
     if (!schema.is_object() || schema.value("type", Json()) != Json("string"))
@@ -258,7 +259,8 @@ class AnswerGrammarWriter {
     return fmt::format("({}) {}", choices.empty() ? "\"\"" : choices, json_string(kEnd));
   }
 
-  // Those that are required come first: what may be left out is then a tail, with its commas.
+  // Returns the rule of named values. Required ones come first: what may be left out is then a
+  // tail, with its commas.
   std::string named_values(const ToolDefinition& tool, const std::string& rule) {
     if (is_free(tool)) {
       add_rule(rule + "_name", "/[A-Za-z_][A-Za-z0-9_]*/");

@@ -89,7 +89,8 @@ void AnswerParser::take(char c) {
   }
 }
 
-// White space behind white space decides nothing, however much of it comes.
+// Holds white space back, unless something else is held; returns whether it did. White space
+// decides nothing, however long it is.
 bool AnswerParser::holds_more_white_space(char c) {
   if (!is_white_space(c) || (!held_.empty() && !is_white_space(held_.back()))) return false;
   held_ += c;
@@ -169,7 +170,7 @@ void AnswerParser::take_call(char c) {
   place_ = Place::kBehindCall;
 }
 
-// A tag may close the call, and another one may follow.
+// Reads on behind a call. A tag may close the call, and another one may follow.
 void AnswerParser::take_behind_call(char c) {
   if (holds_more_white_space(c)) return;
   held_ += c;
@@ -195,7 +196,7 @@ void AnswerParser::take_behind_call(char c) {
   replay(std::exchange(held_, std::string()));
 }
 
-// No call: what has not been told is prose.
+// Gives up a call that is none: what has not been told is prose.
 void AnswerParser::give_up_call() {
   place_ = Place::kProse;
   tell_text(Kind::kContent, std::exchange(held_, {}));

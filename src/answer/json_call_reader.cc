@@ -29,7 +29,7 @@ std::string string_of(const std::string& json) {
   return value.is_string() ? value.get<std::string>() : std::string();
 }
 
-// Arguments as an object, or as a string that holds one: OpenAI's own way.
+// Returns arguments given as an object, or as a string that holds one, which is OpenAI's own way.
 std::string arguments_of(const std::string& json) {
   if (json.starts_with('{')) return json;
   const std::string inner = string_of(json);

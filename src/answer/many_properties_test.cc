@@ -25,7 +25,8 @@ std::string many_members(std::string_view quote, std::string_view assigns) {
   return text;
 }
 
-// All of them are required, and each could refer to definitions that are as long as all of them.
+// Returns parameters that are all required. Each could refer to definitions that are as long as all
+// of them together.
 std::string many_parameters() {
   std::string required;
   for (int i = 0; i < kNumProperties; ++i)

@@ -7,7 +7,7 @@ namespace {
 
 using Json = OrderedJson;
 
-// A message's content as one string.
+// Returns a message's content as one string.
 std::string content_text(const Json& message) {
   const auto content = message.find("content");
   if (content == message.end() || content->is_null()) return "";
@@ -32,7 +32,7 @@ std::string description(const Json& tools) {
   return text;
 }
 
-// Arguments are an object, or text that holds one.
+// Writes a call, whose arguments are an object, or text that holds one.
 std::string call_text(const Json& call) {
   const Json& function = call.at("function");
   const auto arguments = function.find("arguments");

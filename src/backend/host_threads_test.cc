@@ -36,7 +36,7 @@ TEST(HostThreads, CallsEachOnceAndAThreadOnceAtATime) {
   }
 }
 
-// The threads of this process; 0 where the system does not list them.
+// Returns the number of this process's threads; 0 where the system does not list them.
 std::ptrdiff_t num_tasks() {
   std::error_code error;
   const std::filesystem::directory_iterator tasks("/proc/self/task", error);

@@ -55,7 +55,7 @@ Tensor NativeExec::upload(DType dtype, const Shape& shape, std::span<const std::
   return result;
 }
 
-// One span of the arena for all; each array begins at a line of its own.
+// Uploads all arrays to one span of the arena; each begins at a line of its own.
 void NativeExec::upload_packet(std::span<const HostArray> arrays, std::span<Tensor> tensors) {
   constexpr std::size_t kLine = Arena::kAlignment;
   const auto room_of = [](const HostArray& array) {

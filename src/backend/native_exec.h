@@ -39,7 +39,7 @@ class NativeExec : public Exec {
     ~Loan() { exec_.lent_.clear(); }
     Loan(const Loan&) = delete;
     Loan& operator=(const Loan&) = delete;
-    // Adds memory from a cache line's beginning to one's end.
+    // Adds memory that covers whole cache lines.
     void add(BufferRef memory) { exec_.lent_.push_back(std::move(memory)); }
 
    private:

@@ -17,8 +17,8 @@ class CompletionEvents {
   // REQUIRES: `record` outlives this. Its num_input_tokens stands where the server tells none.
   explicit CompletionEvents(RequestRecord& record) : record_(record) {}
 
-  // Bytes that came at `now_s`. kInternal: the server says that it has failed; kDataLoss: this is
-  // no such stream.
+  // Takes bytes that came at `now_s`. kInternal: the server says that it has failed; kDataLoss:
+  // this is no such stream.
   Status push(std::string_view bytes, double now_s);
 
   // Ends the body. kDataLoss: it ended before the answer did.

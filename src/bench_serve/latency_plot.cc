@@ -42,7 +42,7 @@ std::string escaped(const std::string& text) {
   return result;
 }
 
-// 1, 2 or 5 times a power of ten, so that about kNumTicks of them reach `most`.
+// Returns 1, 2 or 5 times a power of ten, so that about kNumTicks of them reach `most`.
 double tick_step(double most) {
   const double rough = most / kNumTicks;
   const double power = std::pow(10, std::floor(std::log10(rough)));

@@ -160,7 +160,8 @@ class Load {
     if (run_.records.size() == requests_.size()) signals_.cancel();
   }
 
-  // On a kept connection first; where the server has closed that meanwhile, on a new one.
+  // Streams a completion on a kept connection first; on a new one where the server has closed that
+  // meanwhile.
   asio::awaitable<Status> stream_completion(const std::string& text, RequestRecord& record) {
     while (true) {
       std::unique_ptr<ServerConnection> connection;

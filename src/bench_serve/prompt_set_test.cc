@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A token a letter, after one for the beginning.
+// Returns a token for each letter, after one for the beginning.
 std::optional<std::vector<int>> encode_letters(const std::string& text) {
   std::vector<int> ids = {1};
   for (const char c : text) ids.push_back(static_cast<unsigned char>(c) + 100);

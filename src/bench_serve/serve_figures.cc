@@ -20,7 +20,8 @@ LatencyFigures latency_figures(const std::vector<double>& seconds) {
           .p99 = 1e3 * percentile(seconds, 0.99)};
 }
 
-// An event may carry several tokens, and only their sum is known: each gets an equal part.
+// Returns the most tokens in a second. An event may carry several tokens, and only their sum is
+// known: each event gets an equal part.
 double best_second(std::span<const RequestRecord> records) {
   double first_start = std::numeric_limits<double>::infinity();
   for (const RequestRecord& record : records) {

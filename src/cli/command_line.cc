@@ -21,7 +21,7 @@ namespace pagoda {
 
 namespace {
 
-// A flag takes one value each time it stands; what has no flag may be a list, as the URLs of `ps`.
+// Makes flags take one value each time they stand. Positionals may be lists, as the URLs of `ps`.
 void take_single_values(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) {
     if (!option->get_positional()) option->allow_extra_args(false);
@@ -34,7 +34,7 @@ int complain(const std::string& what) {
   return kExitUsage;
 }
 
-// Memory or threads that a command lacks end it with a line, like any other error.
+// Runs a command. One that lacks memory or threads ends with a line, like any other error.
 int run(const CommandBody& body) {
   try {
     return body();

@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 struct CommandLine {
   CommandLine() { add_commands(app, body); }
 
-  // "" where `arguments` parse, else what is said on stderr. Each time starts afresh.
+  // Returns "" where `arguments` parse, else what is said on stderr. Each call starts afresh.
   std::string parse(const std::vector<std::string>& arguments) {
     std::vector<const char*> argv = {"pagoda"};
     for (const std::string& argument : arguments) argv.push_back(argument.c_str());

@@ -94,13 +94,14 @@ int interleaved_head_dim(const TensorPlace& place, const ModelConfig& config) {
   return config.layers[place.layer].attention().head_dim;
 }
 
-// Files call a layer's factor a weight, as everything else.
+// Returns a tensor's name in GGUF, where a layer's factor is called a weight, as everything else.
 std::string gguf_name(const std::string& name, const TensorPlace& place, const Family& family) {
   const bool is_factor = place.vector != nullptr && name == place.vector->name;
   return family.gguf_tensor_names->gguf_of(is_factor ? name + ".weight" : name);
 }
 
-// Qwen3-VL's parts of a rotation by an image's rows and columns, which llama.cpp asks for.
+// Sets the sections of Qwen3-VL's rotation (by time, and by an image's rows and columns), which
+// llama.cpp asks for.
 Status set_sections(const Checkpoint& checkpoint, const Family& family, GgufMetadata& metadata) {
   constexpr std::string_view kKey = "rope.dimension_sections";
   if (!family.reads_gguf(kKey)) return ok_status();

@@ -43,7 +43,7 @@ class ArchitectureWriter {
     return unsupported("[quantize] {}: GGUF has no key for it in a {}", what, config_.architecture);
   }
 
-  // One number where all layers have the same.
+  // Sets one number where all layers have the same, else a list.
   void set_each(std::string_view key, const std::function<int(const LayerConfig&)>& number_of) {
     std::vector<int> values;
     for (const LayerConfig& layer : config_.layers) values.push_back(number_of(layer));

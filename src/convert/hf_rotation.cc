@@ -60,7 +60,7 @@ class RotationWriter {
     set("rope.scaling.original_context_length", static_cast<std::uint32_t>(positions));
   }
 
-  // The family, not the file, says which layers rotate by another table than the first one.
+  // Checks which layers rotate by another table than the first one: GGUF leaves that to the family.
   Status check_tables() const {
     for (int i = 0; i < config_.num_layers(); ++i) {
       const AttentionConfig& layer = config_.layers[i].attention();

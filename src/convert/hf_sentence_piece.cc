@@ -30,7 +30,7 @@ class Pieces {
       ids_.emplace(vocabulary.tokens[id], id);
   }
 
-  // The id of a piece that merges make and take part in; -1: of none.
+  // Returns the id of a piece that merges make and take part in; -1: of none.
   std::ptrdiff_t find(std::string_view text) const {
     const auto found = ids_.find(text);
     if (found == ids_.end()) return -1;
@@ -39,7 +39,7 @@ class Pieces {
                                                         : -1;
   }
 
-  // In how many ways two pieces make this one.
+  // Returns in how many ways two pieces make this one.
   int num_splits(std::string_view piece) const {
     int count = 0;
     for (std::size_t middle = 1; middle < piece.size(); ++middle) {

@@ -30,14 +30,15 @@ using testing::TemporaryFolder;
 
 constexpr int kVocabSize = 1010;  // ten more than the tokenizer has
 
-// Thousand pieces that SentencePiece has trained, with its scores.
+// Returns a thousand pieces that SentencePiece has trained, with its scores.
 const GgufVocabulary& trained_pieces() {
   static const GgufVocabulary vocabulary =
       golden_vocabulary(read_golden("sentence_piece.json")["vocabulary"]);
   return vocabulary;
 }
 
-// All pairs of pieces that make a piece, the best score first, as transformers converts them.
+// Returns all pairs of pieces that make a piece, the best score first, as transformers converts
+// them.
 std::vector<std::pair<std::string, std::string>> merges_of(const GgufVocabulary& pieces) {
   std::map<std::string, int> ids;
   for (std::size_t id = 0; id < pieces.tokens.size(); ++id)
@@ -75,7 +76,7 @@ json bos_first() {
           {"special_tokens", {{"<s>", {{"id", "<s>"}, {"ids", {1}}, {"tokens", {"<s>"}}}}}}};
 }
 
-// As Llama 2 and TinyLlama have it.
+// Returns a tokenizer as Llama 2 and TinyLlama have it.
 json llama_tokenizer() {
   const GgufVocabulary& pieces = trained_pieces();
   json vocab = json::object();
@@ -116,7 +117,7 @@ json llama_tokenizer() {
         {"merges", merges}}}};
 }
 
-// As Mistral 0.3 and later ones have it.
+// Returns a tokenizer as Mistral 0.3 and later ones have it.
 json metaspace_tokenizer(const char* scheme, bool splits = false) {
   json tokenizer = llama_tokenizer();
   tokenizer["normalizer"] = nullptr;
@@ -125,7 +126,7 @@ json metaspace_tokenizer(const char* scheme, bool splits = false) {
   return tokenizer;
 }
 
-// As Gemma has it: nothing before a text.
+// Returns a tokenizer as Gemma has it, which puts nothing before a text.
 json tokenizer_without_prefix() {
   json tokenizer = llama_tokenizer();
   tokenizer["normalizer"] = tokenizer["normalizer"]["normalizers"][1];
@@ -133,7 +134,7 @@ json tokenizer_without_prefix() {
   return tokenizer;
 }
 
-// As Phi-3 has it: special tokens take the white space behind them.
+// Returns a tokenizer as Phi-3 has it, whose special tokens take the white space behind them.
 json tokenizer_that_strips() {
   json tokenizer = llama_tokenizer();
   for (json& token : tokenizer["added_tokens"]) {
@@ -155,7 +156,7 @@ std::string refusal_of(const json& tokenizer) {
   return read_hf_vocabulary(folder.path(), kVocabSize).status().message();
 }
 
-// Pieces that spaces, special tokens, runs and characters without a piece meet in.
+// Returns a text in which spaces, special tokens, runs, and characters without a piece meet.
 std::string random_text(std::mt19937& random) {
   static const std::vector<std::string> parts = {
       " ",    "  ",  "    ", "\n",      "\n\n",   "\t",     "the",    "The",    "ing",

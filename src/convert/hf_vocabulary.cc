@@ -102,7 +102,7 @@ Status read_tokens(const json& tokenizer, const json& model, int vocab_size,
   return ok_status();
 }
 
-// "left right", or ["left", "right"] since transformers 4.45.
+// Reads merges: "left right", or ["left", "right"] since transformers 4.45.
 Status read_merges(const json& model, GgufVocabulary& vocabulary) {
   for (const json& merge : model.value("merges", json::array())) {
     const bool is_pair =
@@ -119,7 +119,8 @@ Status read_merges(const json& model, GgufVocabulary& vocabulary) {
   return ok_status();
 }
 
-// chat_template.jinja, else tokenizer_config.json's, of several the one called default.
+// Reads chat_template.jinja, else tokenizer_config.json's template. Of several, it reads the one
+// called default.
 Result<std::optional<std::string>> read_chat_template(const fs::path& folder) {
   std::error_code error;
   if (fs::exists(folder / "chat_template.jinja", error)) {
@@ -153,7 +154,7 @@ Status read_ends(const Tokenizer& tokenizer, GgufVocabulary& vocabulary) {
   return ok_status();
 }
 
-// The vocabulary under each name of an expression.
+// Returns the vocabulary under the name of each known pre-tokenizer.
 std::vector<GgufVocabulary> pre_tokenizer_candidates(const GgufVocabulary& vocabulary,
                                                      bool ignores_merges) {
   std::vector<const char*> names(std::begin(kMergingNames), std::end(kMergingNames));
@@ -164,7 +165,7 @@ std::vector<GgufVocabulary> pre_tokenizer_candidates(const GgufVocabulary& vocab
   return candidates;
 }
 
-// The first of them that cuts texts as the tokenizer does.
+// Returns the first of them that cuts texts as the tokenizer does.
 Result<GgufVocabulary> choose(const fs::path& file, const Tokenizer& tokenizer,
                               std::vector<GgufVocabulary> candidates) {
   const std::vector<std::string> texts = probe_texts(candidates.front());

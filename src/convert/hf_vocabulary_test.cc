@@ -29,7 +29,8 @@ json read_json(const std::string& path) {
   return parse_json(file);
 }
 
-// 512 tokens as they are, seven more that reach over digits, case and apostrophes.
+// Returns the tiny tokenizer of 512 tokens with seven more, which join digits, letters of both
+// cases, and apostrophes.
 json tokenizer_with_longer_pieces() {
   json tokenizer = read_json(kTiny + "tokenizer.json");
   json& model = tokenizer["model"];

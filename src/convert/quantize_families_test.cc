@@ -44,7 +44,8 @@ std::string utf8(int code_point) {
   return {static_cast<char>(0xc0 | code_point >> 6), static_cast<char>(0x80 | (code_point & 0x3f))};
 }
 
-// A token a byte, as byte-level BPE spells them, behind four special ones.
+// Returns a tokenizer of a token for each byte, as byte-level BPE spells them, behind four special
+// ones.
 json byte_tokenizer() {
   json vocab = json::object(), added = json::array();
   for (const char* special : {"<|bos|>", "<|eos|>", "<|endoftext|>", "<|user|>"}) {
@@ -70,7 +71,7 @@ json byte_tokenizer() {
           {"model", {{"type", "BPE"}, {"vocab", vocab}, {"merges", json::array()}}}};
 }
 
-// A copy of a tiny checkpoint with a tokenizer beside it.
+// Makes a copy of a tiny checkpoint with a tokenizer beside it.
 void make_folder(const FamilyCase& each, const TemporaryFolder& folder) {
   const fs::path source = kData + each.name;
   fs::create_symlink(source / "model.safetensors", folder / "model.safetensors");
@@ -101,7 +102,8 @@ void expect_same_rotation(const RopeTable& a, const RopeTable& b) {
     expect_near(a.long_inv_freq[i], b.long_inv_freq[i]);
 }
 
-// All but what the two formats store in other ways: the order of rows, norms, ends of a text.
+// Expects equal configs, except for what the two formats store in different ways: the order of
+// rows, norms, ends of a text.
 void expect_same_config(const ModelConfig& a, const ModelConfig& b) {
   EXPECT_EQ(a.architecture, b.architecture);
   EXPECT_EQ(a.vocab_size, b.vocab_size);

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 constexpr std::int64_t kChunkValues = std::int64_t{1} << 21;
 constexpr float kLargestValue = 65504;  // of f16, in which scales are kept
 
-// general.file_type, by which llama.cpp tells people what a file is.
+// Returns general.file_type, by which llama.cpp tells people what a file is.
 std::uint32_t file_type(WeightFormat format) {
   if (format == WeightFormat::kQ4_0) return 2;
   return format == WeightFormat::kQ8_0 ? 7 : 14;  // 14: Q4_K for all alike, without Q6_K
@@ -72,7 +72,7 @@ class RowConverter {
   std::int64_t width() const { return width_; }
   std::int64_t row_bytes() const { return packed_bytes(format_, width_); }
 
-  // Rows [begin, end) of the new tensor into `out`.
+  // Converts rows [begin, end) of the new tensor into `out`.
   Status convert(std::int64_t begin, std::int64_t end, std::byte* out) const {
     std::vector<float> values(width_);
     for (std::int64_t row = begin; row < end; ++row, out += row_bytes()) {
@@ -177,7 +177,8 @@ class Quantizer {
   std::int64_t num_done_ = 0;
 };
 
-// Whether `output` is a file that `input` reads from: itself, a part of a split set, a shard.
+// Returns whether `output` is a file that `input` reads from: itself, a part of a split set, a
+// shard.
 bool is_part_of_input(const fs::path& output, const fs::path& input) {
   std::error_code error;
   const fs::path folder = fs::is_directory(input, error) ? input : input.parent_path();

@@ -58,7 +58,7 @@ ModelConfig config_of(const std::string& path) {
   return *read_model_config(*Checkpoint::open(path));
 }
 
-// The mean distance of the prompt's log-probabilities.
+// Returns the mean distance of the prompt's log-probabilities.
 double distance(const std::vector<float>& a, const std::vector<float>& b) {
   double sum = 0;
   for (std::size_t i = 0; i < a.size(); ++i) sum += std::fabs(a[i] - b[i]);

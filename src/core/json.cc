@@ -24,7 +24,7 @@ std::string rest_of(std::istream& stream) {
 // Reads a text for nothing but the place of its fault.
 class FaultFinder : public nlohmann::json_sax<nlohmann::json> {
  public:
-  // "something else at line 3, column 7": a number beyond a double's range is a fault too.
+  // Returns "something else at line 3, column 7". A number beyond a double's range is a fault too.
   std::string fault(std::string_view text) {
     nlohmann::json::sax_parse(text.begin(), text.end(), this);
     const std::string_view before = text.substr(0, num_bytes_before_);

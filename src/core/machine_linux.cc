@@ -48,7 +48,8 @@ std::optional<std::string> read_text(const fs::path& path) {
   return std::move(text).str();
 }
 
-// The number at the start of the text, or nothing ("max", "-1" and an empty file are no limits).
+// Returns the number at the start of the text, or nothing ("max", "-1" and an empty file are no
+// limits).
 std::optional<std::int64_t> leading_number(std::string_view text) {
   const std::size_t start = text.find_first_not_of(" \t");
   if (start == std::string_view::npos) return std::nullopt;
@@ -63,7 +64,8 @@ std::optional<std::int64_t> read_number(const fs::path& path) {
   return text ? leading_number(*text) : std::nullopt;
 }
 
-// The number after `name` at the start of a line: "MemAvailable:  123 kB", "inactive_file 456".
+// Returns the number after `name` at the start of a line: "MemAvailable:  123 kB", "inactive_file
+// 456".
 std::optional<std::int64_t> read_field(const fs::path& path, std::string_view name) {
   const auto text = read_text(path);
   if (!text) return std::nullopt;
@@ -113,7 +115,8 @@ Cgroups cgroups_of(std::string_view controller, const fs::path& root) {
   return {};
 }
 
-// CPUs' worth of time a period that one cgroup grants, or nothing where it does not limit.
+// Returns how many CPUs' worth of time one cgroup grants a period, or nothing where it sets no
+// limit.
 std::optional<double> cpu_quota(const fs::path& folder, bool v2) {
   std::optional<std::int64_t> quota;
   std::optional<std::int64_t> period;

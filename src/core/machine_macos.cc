@@ -18,8 +18,8 @@ int sysctl_int(const char* name) {
 
 }  // namespace
 
-// There are neither cgroups nor affinity masks here. Performance cores alone: a step waits for its
-// slowest thread.
+// Returns the number of performance cores, because a step waits for its slowest thread. There are
+// neither cgroups nor affinity masks here.
 int default_num_threads() {
   const int performance_cores = sysctl_int("hw.perflevel0.physicalcpu");
   return std::max(1, performance_cores > 0 ? performance_cores : sysctl_int("hw.physicalcpu"));

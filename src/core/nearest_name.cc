@@ -15,7 +15,8 @@ std::string lower_case(std::string_view text) {
   return lower;
 }
 
-// Damerau's and Levenshtein's, where no letter moves twice.
+// Returns the Damerau-Levenshtein distance in which no letter moves twice (optimal string
+// alignment).
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> steps(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) {

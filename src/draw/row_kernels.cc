@@ -25,7 +25,7 @@ using FloatTag = hn::CappedTag<float, kNumLanes>;
 using DoubleTag = hn::CappedTag<double, kNumLanes>;
 using Floats = hn::Vec<FloatTag>;
 
-// exp(x) for x <= 0, by ExpConstants; 0 below kLeast.
+// Returns exp(x) for x <= 0, by ExpConstants; 0 below kLeast.
 HWY_INLINE Floats exp_nonpositive(FloatTag d, Floats x) {
   using C = ExpConstants;
   const hn::RebindToSigned<FloatTag> di;
@@ -44,8 +44,8 @@ HWY_INLINE Floats exp_nonpositive(FloatTag d, Floats x) {
   return hn::IfThenElseZero(in_range, scaled);
 }
 
-// exp(x - max), the rounding error of the difference included (Knuth's TwoSum): e^(d + e) = e^d (1
-// + e).
+// Returns exp(x - max), with the rounding error of the difference (Knuth's TwoSum): e^(d + e) = e^d
+// (1 + e).
 HWY_INLINE Floats exp_of_difference(FloatTag d, Floats x, Floats max) {
   const auto difference = hn::Sub(x, max);
   const auto back = hn::Sub(difference, x);
@@ -56,7 +56,7 @@ HWY_INLINE Floats exp_of_difference(FloatTag d, Floats x, Floats max) {
   return hn::IfThenElseZero(hn::Gt(result, hn::Zero(d)), corrected);
 }
 
-// The sum of a block's values, lane by lane, then lanes by halves.
+// Returns the sum of a block's values, lane by lane, then lanes by halves.
 HWY_INLINE double sum_block(const float* HWY_RESTRICT values) {
   const DoubleTag d;
   const hn::Rebind<float, DoubleTag> dh;
@@ -74,7 +74,7 @@ HWY_INLINE double sum_block(const float* HWY_RESTRICT values) {
   return lanes[0];
 }
 
-// 2^7 weights of 42 bits: a double adds them without rounding.
+// Returns the sum of 2^7 weights of 42 bits, which a double adds without rounding.
 HWY_INLINE std::int64_t sum_whole(const float* HWY_RESTRICT weights) {
   return static_cast<std::int64_t>(sum_block(weights) *
                                    double{ExpConstants::kWeightOfTheLikeliest});

@@ -30,7 +30,7 @@ constexpr std::size_t padded(std::size_t num_words) {
   return (num_words + kWordsOfALine - 1) / kWordsOfALine * kWordsOfALine;
 }
 
-// `count` values of T from the front of `memory`, which begins behind them afterwards.
+// Takes `count` values of T from the front of `memory`, which then begins behind them.
 template <typename T>
 std::span<T> take(std::span<std::int32_t>& memory, std::size_t count) {
   const std::size_t num_words = padded(count * sizeof(T) / kWordBytes);
@@ -195,7 +195,8 @@ bool RowSampler::keep_top_p_of_row(float top_p, std::int64_t& total) {
   return false;
 }
 
-// The weights of the first `size` collected tokens, behind their values; returns the whole total.
+// Copies the weights of the first `size` collected tokens behind their values; returns the whole
+// total.
 std::int64_t RowSampler::copy_weights(std::size_t size) {
   const std::span<float> weights = values_.subspan(size, size);
   std::int64_t total = 0;
@@ -220,8 +221,8 @@ void RowSampler::cut_row(const Threshold& threshold, std::size_t size, std::int6
   }
 }
 
-// The weight that is dropped is that of many small ones, which a sample tells far better than the
-// few large ones that are kept.
+// Samples the row's logits and weights. The dropped weight is that of many small tokens, which a
+// sample estimates far better than the few large ones that are kept.
 RowSampler::Sample RowSampler::take_sample(double dropped) {
   struct Token {
     float logit;
@@ -257,7 +258,8 @@ std::size_t RowSampler::keep_top_p_of(std::size_t size, float top_p, std::int64_
                      size);
 }
 
-// Tokens that weigh less than a vocabulary's share of 1 - p are, all together, less than 1 - p.
+// Returns a floor for top-p: tokens that weigh less than a vocabulary's share of 1 - p are, all
+// together, less than 1 - p.
 float RowSampler::top_p_floor(float inverse_temperature, float top_p, std::int64_t total) const {
   // A thousandth for float32's rounding, a unit for a weight's.
   const double share = 0.999 * (1 - double{top_p}) * static_cast<double>(total) / vocab_size() - 1;
@@ -278,7 +280,8 @@ float RowSampler::top_k_floor(std::size_t k) {
   return *kth;
 }
 
-// Into ids_ and values_: the logits from `floor` up, -inf never, in the order of their ids.
+// Collects into ids_ and values_ the logits from `floor` up, except -inf, in the order of their
+// ids.
 std::size_t RowSampler::collect(float floor) {
   return collect_row(logits_, block_max_, std::max(floor, kLowest), ids_, values_);
 }

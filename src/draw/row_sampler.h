@@ -16,7 +16,7 @@
 
 namespace pagoda::cpu {
 
-// As RowFilters of top_k_top_p_min_p.h.
+// The same fields as RowFilters of top_k_top_p_min_p.h, for one row.
 struct RowFilter {
   int top_k = 0;
   float top_p = 1;
@@ -28,7 +28,7 @@ struct RowFilter {
   }
 };
 
-// As KeptTokens of top_k_top_p_min_p.h.
+// The same fields as KeptTokens of top_k_top_p_min_p.h, for one row.
 struct RowThreshold {
   float least = 0;
   int num_ties = 0;
@@ -41,8 +41,8 @@ class RowSampler {
   // REQUIRES: memory has num_words(vocab_size) words, and is aligned to 8 bytes.
   RowSampler(int vocab_size, std::span<std::int32_t> memory);
 
-  // Takes a row, which must stay where it is; all that follows is about it. 0, or the fault's
-  // number (drawn_token.h), after which nothing may follow. logits: [vocab_size]
+  // Takes the row that all later calls are about; it must stay where it is. Returns 0, or a fault's
+  // number (drawn_token.h), after which nothing else may be called. logits: [vocab_size]
   std::int32_t scan(std::span<const float> logits);
   std::span<const float> logits() const { return logits_; }
   float max() const { return max_; }

@@ -13,7 +13,7 @@
 namespace pagoda::cpu {
 namespace {
 
-// The token that top-p and a draw take, by a sort.
+// Returns the token that top-p and a draw take, found by a sort.
 int draw_by_sort(const std::vector<float>& logits, float inverse_temperature, float top_p,
                  std::int64_t fraction) {
   std::vector<int> ids(logits.size());
@@ -37,9 +37,9 @@ int draw_by_sort(const std::vector<float>& logits, float inverse_temperature, fl
   return -1;
 }
 
-// Rows of which top-p keeps thousands: flat ones, ones full of ties, and ones where few tokens have
-// most of the weight. The sample of a sorted row says nothing of its places, and a periodic row
-// misleads it.
+// Returns rows of which top-p keeps thousands: flat ones, ones full of ties, and ones where few
+// tokens have most of the weight. The sample of a sorted row says nothing of its places, and a
+// periodic row misleads it.
 std::vector<float> wide_row(int kind, int size, std::mt19937& random) {
   std::normal_distribution<float> normal(0, kind == 0 ? 0.3f : kind == 5 ? 2.0f : 1.0f);
   std::vector<float> row(size);

@@ -14,7 +14,7 @@
 
 namespace pagoda::cpu {
 
-// Floats as integers of the same order; -0 and +0 are one.
+// Returns a float's bits as an integer of the same order; -0 and +0 are one.
 std::uint32_t ordered_bits(float x);
 
 struct Threshold {

@@ -55,7 +55,7 @@ TEST(ThresholdFinder, TakesWeightlessTiesTogether) {
   EXPECT_EQ(OwnedFinder(3)->by_weight(values, weights, 1).num_ties, 3);
 }
 
-// Against a sort.
+// The thresholds are compared with those that a sort finds.
 RC_GTEST_PROP(ThresholdFinderProperty, AgreesWithASort, ()) {
   const auto quarters = *rc::gen::nonEmpty(rc::gen::container<std::vector<int>>(
       rc::gen::oneOf(rc::gen::inRange(-8, 8), rc::gen::inRange(-4000, 4000))));
@@ -79,7 +79,7 @@ RC_GTEST_PROP(ThresholdFinderProperty, AgreesWithASort, ()) {
   OwnedFinder finder(values.size());
   const auto count = *rc::gen::inRange<std::size_t>(1, values.size() + 1);
   expect_prefix(finder->by_count(values, count), count);
-  // The weight of a prefix is reached by that prefix; a little more by the next.
+  // A prefix reaches its own weight; a little more is reached by the next prefix.
   std::int64_t weight = 0;
   for (std::size_t i = 0; i < count; ++i) weight += whole_weight(weights[order[i]]);
   expect_prefix(finder->by_weight(values, weights, weight), count);

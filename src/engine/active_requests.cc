@@ -43,7 +43,8 @@ std::vector<RequestId> ActiveRequests::ids() const {
   return ids;
 }
 
-// The log shows the order of the requests: ids grow with arrival.
+// Notes which requests start with this plan. Ids grow with arrival, so the log shows the requests'
+// order.
 void ActiveRequests::start(const Plan& plan) {
   for (std::size_t i = plan.num_decodes; i < plan.sequences.size(); ++i) {
     const Sequence& sequence = *plan.sequences[i].sequence;

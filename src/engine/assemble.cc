@@ -19,7 +19,7 @@ namespace {
 // The share of the time that loading weights takes, where kernels are built behind it.
 constexpr double kWeightsShare = 0.9;
 
-// Returns what shows a part of the whole, from one share of it to another.
+// Returns a progress that reports its share within [from, to] of the whole.
 LoadProgress part_of(const LoadProgress& whole, double from, double to) {
   return [&whole, from, to](double share) {
     if (whole) whole(from + share * (to - from));
@@ -80,7 +80,7 @@ Result<std::unique_ptr<Exec>> make_exec_of(const EngineOptions& options) {
   return exec;
 }
 
-// The parts of the tier below the prefix cache; none: there is no tier.
+// The parts of the tier below the prefix cache; none where there is no tier.
 struct TierParts {
   std::unique_ptr<BlockFiles> files;
   std::optional<BlockMemory> memory;

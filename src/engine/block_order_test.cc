@@ -32,7 +32,8 @@ class Steps {
                     .max_model_len = 60},
                    pool_, cache_.get()) {}
 
-  // Arrivals, a cancellation and a step, drawn from the number; false when all has ended.
+  // Makes arrivals, a cancellation and a step, drawn from the number; returns false when all has
+  // ended.
   bool step(std::uint64_t number) {
     std::mt19937_64 random(kSeed + number);
     const auto below = [&](int end) { return static_cast<int>(random() % std::uint64_t(end)); };

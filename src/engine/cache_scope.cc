@@ -74,7 +74,7 @@ Result<Sha256Digest> hash_files(const std::vector<std::string>& paths) {
   return hash.finish();
 }
 
-// How keys and values lie in a block, and in which formats.
+// Returns in words how keys and values lie in a block, and in which formats.
 std::string text_of(const KvLayout& layout) {
   std::string text = fmt::format("blocks of {} tokens;", layout.block_size);
   for (const LayerKvLayout& layer : layout.layers) {

@@ -132,7 +132,7 @@ bool EngineCore::prefault() {
   return parts_.runner->prefault(parts_.pool->num_ever_held(), parts_.scheduler->has_prompts());
 }
 
-// Before a step waits for all of it at once.
+// Prefaults a part of memory, so that no step has to wait for all of it at once.
 void EngineCore::prefault_between_steps() {
   if (prefault_debt_s_ > 0) return;
   const Clock::TimePoint start = clock_.now();

@@ -30,8 +30,8 @@ namespace pagoda {
 
 class EngineCore {
  public:
-  // Makes a core over these parts. leaves_queue: see ActiveRequests. clock: of the durations that
-  // the scheduler is told and of events; it outlives the core.
+  // Makes a core over these parts. leaves_queue: see ActiveRequests. clock: measures the durations
+  // that the scheduler is told, and the times of events; it outlives the core.
   explicit EngineCore(
       EngineParts parts, ActiveRequests::LeavesQueue leaves_queue = [](const QueueDemand&) {},
       const Clock& clock = Clock::system());

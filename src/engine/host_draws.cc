@@ -61,7 +61,8 @@ void HostDraws::add(Sequence& sequence, std::span<const float> logits) {
   rows_without_mask_.push_back(row);
 }
 
-// A sequence's first token has a mask that is there from the start.
+// Returns whether a draw may be deferred. A sequence's first token may not: its mask is there from
+// the start.
 bool HostDraws::may_defer(const Sequence& sequence) const {
   return may_defer_ && sequence.mask_source() != nullptr && sequence.num_output_tokens() > 0;
 }
@@ -110,7 +111,7 @@ void HostDraws::draw(bool is_decode) {
   const auto num_rows = static_cast<std::int64_t>(rows_.size());
   if (!has_processors_) {
     threads_.parallel_for(num_rows, draw_row);
-  } else {  // which are this thread's
+  } else {  // processors run on this thread alone
     for (std::int64_t i = 0; i < num_rows; ++i) draw_row(i, 0);
   }
 }

@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::int64_t kGiB = std::int64_t{1} << 30;
 
-// 2 layers of 2 heads of 8: 64 bytes a token and layer in bfloat16. A window as long as the context
-// makes no cache group of its own.
+// Returns 2 layers of 2 heads of 8: 64 bytes a token and layer in bfloat16. A window as long as the
+// context makes no cache group of its own.
 ModelConfig small_config() {
   ModelConfig config;
   config.max_position_embeddings = 1000;
@@ -105,7 +105,7 @@ constexpr KvFormats kInt8 = {KvFormat::kInt8, KvFormat::kInt8};
 constexpr KvFormats kK8v4 = {KvFormat::kInt8, KvFormat::kInt4};
 constexpr KvFormats kInt4 = {KvFormat::kInt4, KvFormat::kInt4};
 
-// SmolLM2-135M's cache, with heads of `head_dim`.
+// Returns SmolLM2-135M's cache, with heads of `head_dim`.
 ModelConfig smollm2_config(int head_dim) {
   ModelConfig config;
   config.max_position_embeddings = 8192;
@@ -193,7 +193,8 @@ TEST(KvSizing, Int4TakesAnEvenHeadDim) {
   EXPECT_TRUE(size_kv_cache({.kv_cache_formats = kInt8}, config, Backend::kCpu, kGiB).ok());
 }
 
-// Gemma 3 1B: every sixth of 26 layers sees all, the others 512 positions; a key-value head of 256.
+// Returns Gemma 3 1B: every sixth of 26 layers sees all positions, the others 512; there is one
+// key-value head of 256.
 ModelConfig gemma_3_1b() {
   ModelConfig config;
   config.max_position_embeddings = 32'768;

@@ -17,7 +17,7 @@ struct Part {
   int context_len = 0;
 };
 
-// A step of these parts, decodes first, whose tokens are written nowhere.
+// Makes a step of these parts, decodes first, whose keys and values are written nowhere.
 HostBatch make_host_batch(const std::vector<Part>& parts) {
   HostBatch host;
   host.max_blocks = 1;

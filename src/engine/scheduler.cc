@@ -23,7 +23,8 @@ int take_tokens(const Sequence& sequence, StepShares& shares) {
   return num_tokens;
 }
 
-// A decode is one token: with more sequences than tokens some would never be in a step.
+// Checks the limits, and lowers max_num_seqs to the tokens of a step. A decode is one token, so
+// with more sequences some would never be in a step.
 SchedulerOptions checked(SchedulerOptions options) {
   PAGODA_CHECK(options.block_size > 0 && options.max_num_seqs > 0 &&
                    options.max_num_batched_tokens > 0 && options.max_model_len > 0,
@@ -32,7 +33,7 @@ SchedulerOptions checked(SchedulerOptions options) {
   return options;
 }
 
-// Prompt and output together.
+// Returns the most tokens of prompt and output together.
 int max_num_tokens(int num_prompt_tokens, const SamplingParams& params, int max_model_len) {
   const std::int64_t wanted = std::int64_t{num_prompt_tokens} + params.max_tokens;
   return static_cast<int>(std::min<std::int64_t>(wanted, max_model_len));
@@ -123,7 +124,7 @@ const Plan& Scheduler::plan() {
   return plans_.next().empty() ? plans_.next() : plans_.launch();
 }
 
-// No sequence can be preempted: a step in flight uses the blocks.
+// Plans without preemption, because a step in flight uses the blocks.
 const Plan* Scheduler::plan_ahead() {
   if (plans_.num_in_flight() != 1 || !has_committed_) return nullptr;
   give_turn();
@@ -302,9 +303,10 @@ Admission Scheduler::try_admit() {
   return Admission::kAdmitted;
 }
 
-// Running and fetching sequences need blocks for the tokens that they know of. A running one also
-// needs a block to grow into, where it may. Without these, a sequence that is admitted now would be
-// preempted soon. Behind a window a sequence needs no more than what its next chunk sees.
+// Returns whether the pool has blocks for one more sequence. Running and fetching sequences need
+// blocks for the tokens that they know of. A running one also needs a block to grow into, where it
+// may. Without these, a sequence that is admitted now would be preempted soon. Behind a window a
+// sequence needs no more than what its next chunk sees.
 bool Scheduler::has_blocks_for(const Sequence& sequence, int num_forks) const {
   const auto num_short = [&](const Sequence& own, int num_blocks, int num_forks_of_own) {
     const int num_new = std::clamp(own.num_pending(), 1, options_.max_num_batched_tokens);

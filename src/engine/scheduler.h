@@ -109,7 +109,8 @@ class Scheduler {
   // Ends all sequences of a step that failed with kError. So has one that was planned behind it.
   void fail(const Plan& plan, const Status& status);
 
-  // Sequences that have ended since the last call, in the order of their ends. They hold no blocks.
+  // Takes the sequences that have ended since the last call, in the order of their ends. They hold
+  // no blocks.
   std::vector<std::unique_ptr<Sequence>> take_finished();
 
   int num_waiting() const;
@@ -144,7 +145,7 @@ class Scheduler {
   void acquire_partial_match(Sequence& sequence);
   void fetch_blocks();
 
-  // Its outcome.
+  // Applies its outcome.
   void complete(const Plan& plan);
   void commit_sequence(const PlannedSequence& planned, std::span<const SampleOutcome> outcomes);
   void append(Sequence& sequence, const SampleOutcome& outcome);

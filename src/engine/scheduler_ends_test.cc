@@ -28,7 +28,7 @@ TEST_F(SchedulerTest, EndsAtEosAndStopIdsUnlessIgnored) {
   EXPECT_EQ(sequence->finish_reason(), FinishReason::kLength);
   EXPECT_EQ(sequence->num_output_tokens(), 2);
 
-  // A stop id that a request names is its own wish.
+  // The end-of-sequence id ends the answer where the request names it as a stop id.
   add(2, {.ignore_eos = true, .stop_token_ids = {kEos}});
   step(kEos);
   EXPECT_EQ(take_one()->finish_reason(), FinishReason::kStop);

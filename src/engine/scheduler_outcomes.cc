@@ -50,7 +50,7 @@ void Scheduler::complete(const Plan& plan) {
   }
 }
 
-// outcomes: the sequence's, then its forks'; none where it does not sample.
+// Commits one sequence. outcomes: its own, then its forks'; none where it does not sample.
 void Scheduler::commit_sequence(const PlannedSequence& planned,
                                 std::span<const SampleOutcome> outcomes) {
   Sequence& sequence = *planned.sequence;

@@ -62,7 +62,7 @@ class Sequence {
   int num_prompt_tokens() const { return num_prompt_tokens_; }
   int num_output_tokens() const { return num_tokens() - num_prompt_tokens_; }
   int max_num_tokens() const { return max_num_tokens_; }  // ends with kLength when it has as many
-  // Tokens that steps that are over have put in the cache.
+  // Returns the tokens that completed steps have put in the cache.
   int num_computed() const { return num_computed_; }
   // Returns the number of those and the ones that steps in flight put there; the next step's first
   // position.
@@ -84,8 +84,9 @@ class Sequence {
     const bool forks_wait = num_awaited_ > 0 && num_forks() > 0;
     return finished() || cancelled_ || forks_wait || awaits_mask_ ? 0 : num_pending();
   }
-  // Tokens that may be read from the prefix cache. The last known token is computed whatever the
-  // cache has: its logits give the next one. So are the rows of a prompt that are still to be read.
+  // Returns the tokens that may be read from the prefix cache. The last known token is computed
+  // whatever the cache has: its logits give the next one. So are the rows of a prompt that are
+  // still to be read.
   int num_readable() const;
   // Returns how long it is and may become. The last token that it may have is sampled, but never
   // computed.

@@ -46,8 +46,8 @@ const HostBatch& StepInput::set(const Plan& plan) {
   return host_;
 }
 
-// For the plan's sequences at their longest, so that the table grows when a sequence comes, and not
-// while it runs.
+// Makes the table as large as the plan's sequences at their longest. So it grows when a sequence
+// comes, and not while it runs.
 void StepInput::make_room(const Plan& plan) {
   int max_blocks = host_.max_blocks;
   for (const PlannedSequence& planned : plan.sequences) {

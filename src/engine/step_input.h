@@ -53,10 +53,12 @@ class StepInput {
   // Uploads those to the device. The host's have to outlive what comes of it, and `exec` this
   // object's last upload.
   StepBatch upload(Exec& exec);
-  // Returns an uploaded step's copies alone, those of layers of which a block has so many parts.
+  // Returns the part of an uploaded step's block copies that is for layers whose blocks have
+  // `num_parts` parts.
   StepBatch copies_of(const StepBatch& batch, int num_parts) const;
 
-  // Forgets the rows of the table: sequences that come are new ones, whatever their arrivals say.
+  // Forgets which sequences the rows of the table have. A new scheduler counts arrivals from zero
+  // again, so an equal arrival need not be the same sequence.
   void forget_rows() { table_rows_.assign(table_rows_.size(), {}); }
 
   const HostBatch& host() const { return host_; }

@@ -52,8 +52,8 @@ class Steps {
   RequestId next_id_ = 1;
 };
 
-// The rows of tables [tables, seqs or more, max_blocks] against the sequences' own, but for blocks
-// that have been given back.
+// Expects that the rows of tables [tables, seqs or more, max_blocks] have the sequences' blocks,
+// except those that have been given back.
 void expect_tables(const Plan& plan, const HostBatch& host, std::span<const std::int32_t> all,
                    const std::vector<KvTable>& tables, int block_size) {
   const std::size_t num_rows = all.size() / tables.size() / host.max_blocks;
@@ -78,7 +78,7 @@ void expect_tables(const Plan& plan, const HostBatch& host, std::span<const std:
   }
 }
 
-// Tables apart, which may lie otherwise: the rows have been compared.
+// Expects the same of both batches, except of their tables, which may be laid out differently.
 void expect_same(const HostBatch& kept, const HostBatch& rebuilt, int block_size) {
   EXPECT_EQ(kept.token_ids, rebuilt.token_ids);
   EXPECT_EQ(kept.positions, rebuilt.positions);
@@ -109,7 +109,7 @@ struct Traffic {
   std::vector<KvTable> tables = {{}};
 };
 
-// Arrivals, cancels, preemptions, forks, shared and replaced blocks.
+// Runs a scheduler with arrivals, cancels, preemptions, forks, and shared and replaced blocks.
 void expect_kept_equals_rebuilt(const Traffic& traffic) {
   const auto exec = make_exec({.backend = Backend::kReference}).value();
   Steps steps({.block_size = traffic.block_size,
@@ -135,7 +135,7 @@ void expect_kept_equals_rebuilt(const Traffic& traffic) {
     expect_tables(plan, host, host.block_tables, traffic.tables, traffic.block_size);
     expect_same(host, fresh.set(plan), traffic.block_size);
     EXPECT_TRUE(std::ranges::equal(kept.scored_rows(), fresh.scored_rows()));
-    // Not every step's: what one has missed comes with the next.
+    // Some steps are skipped: what `kept` has missed comes with the next one.
     if (steps.below(8) > 0) {
       const StepBatch batch = kept.upload(*exec);
       std::vector<std::int32_t> uploaded;
@@ -244,7 +244,8 @@ TEST(StepInput, BlocksOfAWholeContextAreConsecutive) {
   EXPECT_EQ(input.counters().num_paged_steps, 0u);
 }
 
-// Words that 64 decode steps of four sequences write, their prompts of num_prompt_tokens.
+// Returns the words that 64 decode steps of four sequences write after prompts of
+// num_prompt_tokens.
 std::uint64_t words_of_decodes(int num_prompt_tokens, const std::vector<int>& windows = {0}) {
   Steps steps({.group_windows = windows,
                .max_num_seqs = 4,

@@ -57,8 +57,9 @@ class StepRunner {
   // Returns whether the tokens of the last step are on the device, before sample() and without the
   // host.
   virtual bool draws_ahead() const = 0;
-  // Ends the oldest step. Row errors stand in the outcomes; a Status is the whole step's, as above.
-  // wants_logits: of rows that ops draw, too. The output is valid until the next sample().
+  // Ends the oldest step. The error of one row stands in its outcome; a Status is the whole step's,
+  // as above. wants_logits: the output has logits of rows that are drawn on the device, too. The
+  // output is valid until the next sample().
   virtual Result<const StepOutput*> sample(const Plan& plan, bool wants_logits) = 0;
   // Waits for the steps that have not been sampled, drops their results, and forgets all sequences:
   // those that come may be another scheduler's.

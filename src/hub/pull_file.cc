@@ -113,7 +113,7 @@ class PartialFile {
   std::int64_t size_ = 0;
 };
 
-// One request for what is missing.
+// Makes one request for what is missing.
 Status transfer_rest(HttpClient& client, const std::string& url, PartialFile& partial,
                      ProgressBar& bar) {
   const HttpClient::Receiver receiver{

@@ -16,7 +16,7 @@ constexpr long kMaxRedirects = 10;
 // memory that is out.
 constexpr std::size_t kMaxHeaderBytes = 64 << 10;
 
-// libcurl's own set-up, which is not thread-safe, once a process.
+// Calls libcurl's own set-up once a process, because it is not thread-safe.
 void start_libcurl() {
   static std::once_flag once;
   std::call_once(once, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
@@ -40,7 +40,7 @@ Status status_of(long http_status, const std::string& url) {
   return data_loss("[pull] {}: expected HTTP 200 or 206, got {}", url, http_status);
 }
 
-// The first byte's offset in "bytes 100-199/1000", or -1.
+// Returns the first byte's offset in "bytes 100-199/1000", or -1.
 std::int64_t content_range_start(std::string_view value) {
   constexpr std::string_view kUnit = "bytes ";
   std::int64_t start = -1;
@@ -119,7 +119,7 @@ std::size_t HttpClient::Transfer::on_data(char* data, std::size_t size, std::siz
   return transfer.failure.ok() ? length : CURL_WRITEFUNC_ERROR;
 }
 
-// A line at a time, those of answers that redirect too.
+// Takes one line of a header, also of answers that redirect.
 std::size_t HttpClient::Transfer::on_header(char* line, std::size_t size, std::size_t count,
                                             void* self) {
   auto& transfer = *static_cast<Transfer*>(self);

@@ -29,8 +29,8 @@ bool is_hex(std::string_view text, std::size_t length) {
          text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-// Whether a name has characters that are not shown as they stand, so that it looks like another one:
-// those that break a line, and those that turn the direction of a text.
+// Returns whether a name has characters that make it look like another one: those that break a
+// line, and those that turn the direction of a text.
 bool is_shown_otherwise(std::string_view name) {
   constexpr std::string_view kCharacters[] = {"\u061c", "\u200e", "\u200f", "\u2028", "\u2029",
                                               "\u202a", "\u202b", "\u202c", "\u202d", "\u202e",
@@ -40,7 +40,7 @@ bool is_shown_otherwise(std::string_view name) {
   });
 }
 
-// Whether a name has control characters, those of Latin 1 (U+0080 to U+009F) among them.
+// Returns whether a name has control characters, those of Latin 1 (U+0080 to U+009F) among them.
 bool has_controls(std::string_view name) {
   for (std::size_t i = 0; i < name.size(); ++i) {
     const auto byte = static_cast<unsigned char>(name[i]);
@@ -51,7 +51,8 @@ bool has_controls(std::string_view name) {
   return false;
 }
 
-// Relative, without empty, "." and ".." parts, backslashes and characters that hide what is there.
+// Returns whether a path is relative and has no empty, "." or ".." parts, backslashes, or
+// characters that hide what is there.
 bool is_safe_path(std::string_view path) {
   if (has_controls(path) || is_shown_otherwise(path)) return false;
   while (true) {
@@ -113,7 +114,8 @@ bool is_wanted_safetensors(std::string_view name) {
 constexpr std::array<std::string_view, 6> kGgufFormats = {"Q8_0", "Q4_1", "Q4_0",
                                                           "BF16", "F16",  "F32"};
 
-// "model.Q8_0.gguf" and "model-q8_0-00001-of-00002.gguf" are Q8_0; "BF16" is not F16.
+// Returns whether a file's name says that format: "model.Q8_0.gguf" and
+// "model-q8_0-00001-of-00002.gguf" are Q8_0; "BF16" is not F16.
 bool is_gguf_of(std::string_view format, std::string_view name) {
   std::string upper(name);
   std::transform(upper.begin(), upper.end(), upper.begin(),
@@ -181,8 +183,8 @@ Status make_folder(const fs::path& folder) {
   return ok_status();
 }
 
-// Bytes that are still to come, by what lies in the folder; the largest number where a listing's
-// sizes add up to more than that.
+// Returns how many bytes are still to come, by what the folder has; the largest number where a
+// listing's sizes add up to more than that.
 std::int64_t missing_bytes(const std::vector<HubFile>& files, const fs::path& folder) {
   std::int64_t missing = 0;
   for (const HubFile& file : files) {
@@ -229,7 +231,7 @@ Result<HubRevision> read_revision(HttpClient& client, const HubName& name,
   return revision;
 }
 
-// Every chosen file into the partial folder, each checked; then the folder gets its name.
+// Fetches every chosen file into the partial folder and checks each; then the folder gets its name.
 Status fetch_commit(HttpClient& client, const HubName& name, const HubRevision& revision,
                     const HubOptions& options) {
   const fs::path folder = hub_folders(options.model_dir, name).commit(revision.commit);

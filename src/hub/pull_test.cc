@@ -128,7 +128,7 @@ class PullTest : public ::testing::Test {
     }
     return {};
   }
-  // No folder that a later command would take for the model.
+  // Returns whether there is no folder that a later command would take for the model.
   bool nothing_is_complete(const std::string& name) const {
     return !resolve_model("hf:" + repo(name), dir_).ok();
   }
@@ -250,7 +250,7 @@ TEST_F(PullTest, AFileThatWouldLeaveItsFolderFailsThePull) {
   EXPECT_EQ(hub_->requests(repo("traversal")).size(), 1u) << "no file was asked for";
 }
 
-// The listing of a repository with these files, of one byte each.
+// Returns the listing of a repository with these files, of one byte each.
 std::string listing_of(const std::vector<std::string>& names) {
   json files = json::array();
   for (const std::string& name : names)

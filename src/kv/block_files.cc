@@ -79,7 +79,8 @@ class FolderOfBlockFiles final : public BlockFiles {
   void mark_used(const std::string& name, std::int64_t used_ns) override;
 
  private:
-  // Names no other process makes: its id may be another one's in another container.
+  // Returns a name's end that no other process makes: its id alone may be another one's in another
+  // container.
   static std::string make_suffix() {
     std::random_device random;
     return fmt::format(".{:08x}{:08x}{}", random(), random(), kUnfinished);
@@ -93,7 +94,7 @@ class FolderOfBlockFiles final : public BlockFiles {
   const std::string unfinished_suffix_;
 };
 
-// Each call begins with the path, since another process may have removed all of it meanwhile.
+// Opens the folder by its path on each call, since another process may have removed it meanwhile.
 Result<PrivateFolder> FolderOfBlockFiles::open_folder_of(const std::string& name,
                                                          PrivateFolder::Wish wish) const {
   PAGODA_ASSIGN_OR_RETURN(PrivateFolder folder, open_folder(wish));

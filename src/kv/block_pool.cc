@@ -69,7 +69,8 @@ void BlockPool::set_free(int block_id, bool free) {
   word = free ? word | bit : word & ~bit;
 }
 
-// The first block from `from` on that is free, or taken; num_blocks() where there is none.
+// Returns the first block from `from` on that is free, or that is taken; num_blocks() where there
+// is none.
 int BlockPool::find(bool free, int from) const {
   const std::uint64_t flip = free ? 0 : ~std::uint64_t{0};
   std::uint64_t mask = ~std::uint64_t{0} << (from % kWordBits);

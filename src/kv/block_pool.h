@@ -48,7 +48,7 @@ class BlockPool {
 
   int num_blocks() const { return static_cast<int>(num_holders_.size()); }
   int num_free() const { return num_free_; }
-  // Blocks from this id on have never been handed out.
+  // Returns the id from which on no block has ever been handed out.
   int num_ever_held() const { return num_ever_held_; }
   int num_holders(int block_id) const;  // 0: free
 

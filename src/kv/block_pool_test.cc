@@ -100,7 +100,7 @@ TEST(BlockPoolDeathTest, EndsAtADoubleFreeAndAtForeignIds) {
   EXPECT_DEATH(pool.release(-1), "got -1");
 }
 
-// The longest run of free blocks.
+// Returns the length of the longest run of free blocks.
 int longest_run(int num_blocks, const std::map<int, int>& holders) {
   int longest = 0;
   for (int id = 0, run = 0; id < num_blocks; ++id) {
@@ -110,7 +110,7 @@ int longest_run(int num_blocks, const std::map<int, int>& holders) {
   return longest;
 }
 
-// Free blocks in a row from `id` on.
+// Returns the number of free blocks in a row from `id` on.
 int run_from(int id, int num_blocks, const std::map<int, int>& holders) {
   int run = 0;
   while (id + run < num_blocks && !holders.count(id + run)) ++run;

@@ -179,7 +179,7 @@ void BlockTables::keep_tail(BlockTable& table, std::span<const int> tokens, int 
   }
 }
 
-// The last one first: the cache evicts children before parents.
+// Releases the last block first: the cache evicts children before parents.
 void BlockTables::release(BlockTable& table) {
   if (table.fetch_) cache_->tier()->end_fetch(table.fetch_->id);
   table.fetch_.reset();
@@ -206,7 +206,7 @@ void BlockTables::end_step(std::vector<PlannedCopy>& copies) {
   replaced_.clear();
 }
 
-// By tables and the cache, not by copies that read it.
+// Returns whether other tables or the cache hold the block. Copies that read it do not count.
 bool BlockTables::is_shared(int block_id) const {
   return pool_.num_holders(block_id) - num_copying_[block_id] > 1;
 }
@@ -217,8 +217,9 @@ int BlockTables::num_shared(const BlockTable& table, int index) const {
                     [&](const GroupTable& group) { return is_shared(group.ids[index]); }));
 }
 
-// The block that the token at `begin` goes to, where others hold it and it has tokens already: in
-// all groups or, where there are too few to copy it into, in none; then false.
+// Copies the block that the token at `begin` goes to, where others hold it and it has tokens
+// already. Copies it in all groups or, where there are too few free blocks, in none, and then
+// returns false.
 bool BlockTables::copy_shared_block(BlockTable& table, int begin,
                                     std::vector<PlannedCopy>& copies) {
   const int num_tokens = begin % groups_.block_size();

@@ -89,7 +89,7 @@ class BlockTables {
   // Opens a new table. Only tables of one owner and one salt share cached blocks. `table` is new.
   void open(BlockTable& table, std::string_view cache_owner, std::string_view cache_salt) const;
   // Fills an empty table with the cached full blocks of a prefix of tokens[0, limit); returns how
-  // many tokens that has.
+  // many tokens they hold.
   int acquire(BlockTable& table, std::span<const int> tokens, int limit);
   // Begins to fetch the full blocks of a longer prefix of tokens[0, limit) from the cache's tier;
   // false: it has none.
@@ -128,9 +128,10 @@ class BlockTables {
   // Gives the cache the block that tokens[0, num_computed) end within, for good: the sequence does
   // not write to the table after it.
   void keep_tail(BlockTable& table, std::span<const int> tokens, int num_computed);
-  // Gives all blocks back, and ends what is fetched.
+  // Gives all blocks back, and ends a fetch that is under way.
   void release(BlockTable& table);
-  // Releases what the step with these copies alone held, once it is over, and clears them.
+  // Releases the blocks that were held only for the step with these copies, once it is over, and
+  // clears the copies.
   void end_step(std::vector<PlannedCopy>& copies);
 
  private:

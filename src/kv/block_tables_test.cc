@@ -24,12 +24,12 @@ std::vector<int> tokens_from(int first, int count) {
 
 class BlockTablesTest : public ::testing::Test {
  protected:
-  // Room for tokens [begin, end) of a sequence of `end` tokens that grows no further.
+  // Makes room for tokens [begin, end) of a sequence of `end` tokens that grows no further.
   int extend(BlockTable& table, int begin, int end) {
     return tables_.extend(table, begin, end, {.num_tokens = end, .max_stored = end}, copies_);
   }
 
-  // A table of these tokens, computed and kept.
+  // Returns a table of these tokens, computed and kept.
   BlockTable computed(const std::vector<int>& tokens) {
     const int num_tokens = static_cast<int>(tokens.size());
     BlockTable table;

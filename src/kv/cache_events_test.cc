@@ -14,7 +14,7 @@ Sha256Digest named_digest(int number) {
   return sha256(std::to_string(number));
 }
 
-// The root of events that no model has begun.
+// Returns the root of events that no model has begun.
 Sha256Digest root_of(std::string_view owner, std::string_view salt = "") {
   return prefix_scope(Sha256Digest{}, owner, salt).digest;
 }

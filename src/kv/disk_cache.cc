@@ -179,7 +179,7 @@ BlockTierCounters DiskCache::counters() const {
   return counters_;
 }
 
-// The first fetch that has something to read, while there is room for it.
+// Returns the first fetch that has something to read, while there is room for it.
 std::optional<BlockTier::FetchId> DiskCache::next_fetch() const {
   if (stopping_) return std::nullopt;
   if (num_ahead_bytes_ > 0 && num_ahead_bytes_ + file_bytes() > options_.max_queue_bytes)

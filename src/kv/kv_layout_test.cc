@@ -17,7 +17,7 @@ KvLayout layout_of(const std::vector<int>& windows) {
   return layout;
 }
 
-// Every sixth layer sees all.
+// Returns a layout in which every sixth layer sees all positions.
 KvLayout gemma_like(int num_layers) {
   std::vector<int> windows;
   for (int i = 0; i < num_layers; ++i) windows.push_back(i % 6 == 5 ? 0 : 512);

@@ -107,7 +107,7 @@ TEST(KvStore, ReadsALayerThroughTheViewLastBound) {
   EXPECT_DEATH(store->rebind(0, written), "view 0: expected 2 x 16 x 3 x 64 of bfloat16");
 }
 
-// A layer of bfloat16 with a window, and two of int8 that see all, in one lane.
+// Returns a layer of bfloat16 with a window, and two of int8 that see all positions, in one lane.
 KvLayout layers_of_two_forms() {
   KvLayout layout;
   for (const int window : {8, 0, 0}) {

@@ -11,7 +11,7 @@
 namespace pagoda {
 namespace {
 
-// How many tokens both begin with.
+// Returns how many tokens both begin with.
 int common_length(std::span<const int> a, std::span<const int> b) {
   const std::size_t length = std::min(a.size(), b.size());
   const auto [end, other] = std::mismatch(a.begin(), a.begin() + length, b.begin());
@@ -154,7 +154,8 @@ void PrefixCache::insert_fetched(const PrefixChain& chain, std::span<const int> 
   PAGODA_CHECK(known == kNone, "[prefix_cache] a block is fetched that is cached");
 }
 
-// The node that the chain's next block would be a child of; kNone: a scope without children.
+// Returns the node of which the chain's next block would be a child; kNone: a scope without
+// children.
 int PrefixCache::parent_of(const PrefixChain& chain, const std::vector<GroupTable>& tables) const {
   if (chain.num_cached_blocks > 0) return tables.front().ids[chain.num_cached_blocks - 1];
   const auto found = scopes_.find(chain.scope.digest);
@@ -288,7 +289,7 @@ bool PrefixCache::insert_tail(const PrefixChain& chain, const std::vector<GroupT
   return true;
 }
 
-// A tail or a full child begins with all of it.
+// Returns whether a tail or a full child begins with all of the tokens.
 bool PrefixCache::begins_a_known_one(const Node& parent, std::span<const int> tokens) const {
   const auto begins_with_it = [&](int block_id) {
     return common_length(tokens_of(block_id), tokens) == static_cast<int>(tokens.size()) &&

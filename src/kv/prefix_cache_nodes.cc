@@ -29,7 +29,7 @@ void PrefixCache::hold(int block_id) {
   pool_.retain(block_id);
 }
 
-// Blocks beside a tail's first one are held and released with it.
+// Takes a holder away. Blocks beside a tail's first one are held and released with it.
 void PrefixCache::release(int block_id) {
   pool_.release(block_id);
   if (is_cached(block_id) && !is_beside_a_tail(nodes_[block_id]) &&
@@ -50,7 +50,7 @@ bool PrefixCache::evict() {
   return true;
 }
 
-// The oldest first: children before parents. A parent behind a window takes its tails along.
+// Frees the oldest first: children before parents. A parent behind a window takes its tails along.
 void PrefixCache::clear(std::string_view owner) {
   const Sha256Digest wanted = scope(owner, "").owner;
   std::vector<int> found;
@@ -62,7 +62,7 @@ void PrefixCache::clear(std::string_view owner) {
   }
 }
 
-// The oldest first, so that parents are the newest ones there, too.
+// Stores the oldest first, so that parents are the newest ones in the tier, too.
 int PrefixCache::store_all() {
   int num_stored = 0;
   for (int id = oldest_; tier_ != nullptr && id != kNone; id = nodes_[id].newer) {
@@ -88,7 +88,8 @@ int PrefixCache::make_scope_node(const Sha256Digest& scope) {
   return place->second;
 }
 
-// parent: kNone where it has been evicted, or the group's blocks have none.
+// Links a block into the tree. parent: kNone where it has been evicted, or where the group's blocks
+// have none.
 void PrefixCache::link(int block_id, const PrefixChain& chain, int group, int parent,
                        std::span<const int> tokens) {
   std::copy(tokens.begin(), tokens.end(),

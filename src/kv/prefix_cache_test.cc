@@ -282,9 +282,7 @@ void check_holders(const BlockPool& pool, const PrefixCache& cache,
   RC_ASSERT(cache.num_evictable() == num_evictable);
 }
 
-// Any sequences that come and go, against the set of all prefixes that ever ended at a block's
-// end: what is found is one of them, and without evictions it is the longest.
-// Notes whose blocks are stored: the first of each one's tokens.
+// Notes which blocks are stored, by the first of each one's tokens.
 class NotedTier final : public BlockTier {
  public:
   std::vector<int> first_tokens;
@@ -323,6 +321,8 @@ TEST_F(PrefixCacheTest, HandsOnFullBlocksThatItGivesUpChildrenFirst) {
   EXPECT_EQ(pool_->num_free(), 4);
 }
 
+// Compares what is found for sequences that come and go with the set of all prefixes that ever ended at a
+// block's end. It is one of them, and without evictions it is the longest.
 RC_GTEST_PROP(PrefixCacheProperty, FindsTheLongestOfWhatWasComputed, ()) {
   const int num_blocks = *rc::gen::inRange(8, 64);
   BlockPool pool(num_blocks);

@@ -27,7 +27,7 @@ Status check(const Checkpoint& checkpoint) {
   return check_all_tensors_are_read(*named, *config);
 }
 
-// A golden checkpoint's names with one more among them, of which no value is looked at.
+// Checks a golden checkpoint's names and one more, without reading values.
 Status check_with(const std::string& model, const std::string& extra) {
   const std::string source = testing::source_path("tests/golden/data/") + model;
   const testing::TemporaryFolder folder;

@@ -223,7 +223,8 @@ void Decoder::link_weights(const Exec& exec) {
   if (config_.has_head) add(head_);
 }
 
-// The engine's own thread uploads nothing at load: these vectors are made where the weights are.
+// Loads the frequencies of rotations as weights are loaded, because the engine's own thread uploads
+// nothing at load.
 Status Decoder::load_rope_tables(Exec& exec) {
   for (const RopeTable& table : config_.rope_tables) {
     const HostTensor inv_freq = {.name = "inv_freq",

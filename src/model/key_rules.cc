@@ -20,7 +20,7 @@ bool is_allowed(const HfKeyRule& row, const nlohmann::json& value) {
   return std::find(values.begin(), values.end(), value) != values.end();
 }
 
-// Null where no row is about the key.
+// Returns null where no row is about the key.
 const HfKeyRule* find_rule(std::span<const HfKeyRule> rows, std::string_view key) {
   const auto row = std::find_if(rows.begin(), rows.end(),
                                 [key](const HfKeyRule& each) { return matches(each, key); });

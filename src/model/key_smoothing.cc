@@ -128,8 +128,8 @@ PairBalance balance_pair(PairRows& q, PairRows& k, std::size_t head, std::size_t
           .exponent = std::clamp(wanted, range.least, range.most)};
 }
 
-// A code's error grows with its key's norm, and a score's with its query's too: returns whether the
-// exponents lower the product of both by a fifth.
+// Returns whether the exponents lower the sum's error by a fifth. A code's error grows with its
+// key's norm, and a score's with its query's, too: the product of both counts.
 bool is_worthwhile(std::span<const PairBalance> pairs) {
   constexpr double kLargestShare = 0.8;
   double k_before = 0, q_before = 0, k_after = 0, q_after = 0;

@@ -14,11 +14,11 @@
 
 namespace pagoda {
 
-// Divides each rotary pair of k_norm by 2^e and multiplies q_norm's by it, e = round(log2 sqrt(|k| /
-// |q|)) of the pair's weights: queries and keys then share what the weights make large. Products of
-// rotated queries and keys keep their bits in float arithmetic that neither overflows nor underflows.
-// A pair stays as it is where a weight would lose bits, or where one is zero or not finite.
-// REQUIRES: both [head_dim], even.
+// Divides each rotary pair of k_norm by 2^e and multiplies q_norm's by it, e = round(log2 sqrt(|k|
+// / |q|)) of the pair's weights. So queries and keys get equal shares of what the weights make
+// large. Products of rotated queries and keys keep their bits in float arithmetic that neither
+// overflows nor underflows. A pair stays as it is where a weight would lose bits, or where one is
+// zero or not finite. REQUIRES: both [head_dim], even.
 void balance_norms(std::span<float> q_norm, std::span<float> k_norm, const RopeTable& table);
 
 // The projection of a layer's queries, or of its keys.

@@ -27,7 +27,7 @@ std::vector<float> random_weights(std::mt19937& random, std::size_t count) {
   return weights;
 }
 
-// The rotation of a whole head.
+// Returns the rotation of a whole head.
 RopeTable whole_head(RopeStyle style, int head_dim) {
   return {.style = style, .inv_freq = std::vector<float>(head_dim / 2, 1.0f)};
 }

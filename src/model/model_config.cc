@@ -32,7 +32,7 @@ std::string path_in(const Checkpoint& checkpoint, const char* name) {
   return (std::filesystem::path(checkpoint.folder()) / name).string();
 }
 
-// Empty: the checkpoint has none.
+// Returns the text of generation_config.json; empty: the checkpoint has none.
 Result<std::string> read_generation_json(const Checkpoint& checkpoint) {
   const std::string path = path_in(checkpoint, "generation_config.json");
   std::error_code ignored;  // what cannot be looked at is not there
@@ -53,8 +53,8 @@ bool hold_the_same(const HostTensor& a, const HostTensor& b) {
          are_same(a.affine->biases, b.affine->biases);
 }
 
-// The flag gives way to a head that is stored and is another one than the embedding, as in
-// transformers: some tools leave the flag as it was when they train the head.
+// Returns whether the head is the embedding. As in transformers, a stored head that differs from
+// the embedding goes before the flag: some tools leave the flag as it was when they train the head.
 Result<bool> are_embeddings_tied(const Checkpoint& files, const ModelConfig& config) {
   PAGODA_ASSIGN_OR_RETURN(const Checkpoint checkpoint, files.renamed(kLlamaTensorNames));
   constexpr std::string_view kHead = "lm_head.weight";

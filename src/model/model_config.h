@@ -141,9 +141,9 @@ struct ModelConfig {
 // LongRoPE's frequencies. REQUIRES: no more than max_position_embeddings.
 void set_served_context(ModelConfig& config, int max_model_len);
 
-// Errors: kUnsupported for an architecture, rope type or activation that nothing here computes;
-// kInvalidArgument or kDataLoss for a value that is missing, of the wrong type or out of range.
-// Each names the key.
+// Reads the config. Errors: kUnsupported for an architecture, rope type or activation that nothing
+// here computes; kInvalidArgument or kDataLoss for a value that is missing, of the wrong type or
+// out of range. Each names the key.
 Result<ModelConfig> read_model_config(const Checkpoint& checkpoint);
 // Reads the checkpoint's default sampling: generation_config.json's, or GGUF's general.sampling.*
 // keys.

@@ -45,7 +45,8 @@ TEST_F(ModelConfigTest, ReadsAFolderWithAndWithoutGenerationConfig) {
   EXPECT_EQ(read_generation_defaults(open())->temperature, 0.5f);
 }
 
-// A checkpoint that says that its embeddings are tied and stores a head nevertheless.
+// Returns what is read of a checkpoint that says its embeddings are tied, and stores `head`
+// nevertheless.
 bool is_tied(const std::vector<float>& head) {
   const testing::TemporaryFolder folder;
   const std::vector<float> embedding{1, 2, 3, 4};

@@ -64,7 +64,7 @@ std::vector<float> frequencies(const json& rope, int head_dim, int trained_posit
   return inv_freq;
 }
 
-// Layers with a window may rotate otherwise; their table comes last.
+// Expects the rotations. Layers with a window may rotate otherwise; their table comes last.
 void expect_rotations(const ModelConfig& config, const json& expected) {
   const json& rope = expected["rope_parameters"];
   const json& full = rope.value("full_attention", rope);
@@ -102,7 +102,7 @@ TEST(RealCheckpointsTest, ConfigFilesAreReadAsTransformersReadsThemOrRefusedByNa
   }
 }
 
-// A header as a converter writes it: the keys, and the embedding's shape in front of a hole.
+// Opens a header as a converter writes it: the keys, and the embedding's shape in front of a hole.
 Checkpoint open_header(const json& keys, const json& config, const std::string& path) {
   testing::GgufWriter writer;
   for (const auto& [key, value] : keys.items()) {

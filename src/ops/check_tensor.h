@@ -8,14 +8,14 @@
 
 namespace pagoda {
 
-// Contiguous, of this type and shape.
+// Checks that a tensor is contiguous and has this type and shape.
 void check_tensor(std::string_view op, std::string_view name, const Tensor& tensor, DType dtype,
                   const Shape& shape);
 
-// Contiguous [n] int32.
+// Checks that a tensor is contiguous, [n] int32.
 void check_list(std::string_view op, std::string_view name, const Tensor& tensor);
 
-// Contiguous [rows, vocab] of floats, vocab not 0.
+// Checks that a tensor is contiguous, [rows, vocab] of floats, vocab not 0.
 void check_logits(std::string_view op, const Tensor& logits);
 void check_float32_logits(std::string_view op, const Tensor& logits);
 

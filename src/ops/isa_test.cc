@@ -1,5 +1,5 @@
-// Every op case on every instruction set of this machine, and that the one asked for is the one
-// that multiplies.
+// Runs every op case on every instruction set that this machine has, and checks that products use
+// the one that was chosen.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -48,7 +48,7 @@ std::vector<int> last_tokens(const OpCase& op_case, int count) {
   return tokens;
 }
 
-// The last `count` rows of each output.
+// Expects that the last `count` rows of each output are equal.
 void expect_last_rows(const Outputs& actual, const Outputs& all, const OpCase& op_case, int count) {
   for (std::size_t i = 0; i < all.size(); ++i) {
     const std::size_t size = all[i].size() / op_case.num_tokens * count;
@@ -190,7 +190,7 @@ TEST_P(Isa, IsTheOneWhoseKernelsMultiply) {
     const std::vector<float> portable = product_by(*cpu::kPortableKernels, *exec, format);
     const std::vector<float> actual = product_on(*exec, format);
     EXPECT_TRUE(same_bits(actual, expected.empty() ? portable : expected));
-    // Integers of x and float32 leave other bits.
+    // The portable kernels multiply in float32, whose results have other bits.
     if (own == cpu::kPortableKernels) continue;
     EXPECT_EQ(expected.empty(), format == WeightFormat::kF32);
     EXPECT_EQ(same_bits(actual, portable), format == WeightFormat::kF32);

@@ -11,7 +11,7 @@
 
 namespace pagoda {
 
-// Keys and values of one format each.
+// Returns keys and values of one format.
 constexpr KvFormats both(KvFormat format) {
   return {format, format};
 }

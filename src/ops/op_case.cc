@@ -80,9 +80,8 @@ void put_plain(WeightFormat format, std::byte* at, float value) {
   if (format == WeightFormat::kBF16) std::memcpy(at, &stored, sizeof(stored));
 }
 
-// Random bytes are random numbers in every block format once scale and minimum are sensible ones:
-// such that the largest q under the largest group's scale is about 1, or, above a minimum, about
-// -1 to 1.
+// Sets scale and minimum of a block of random bytes so that it decodes to sensible numbers. The
+// largest q under the largest group's scale is about 1 or, above a minimum, about -1 to 1.
 void put_scales(WeightFormat format, std::byte* block, const BlockNumbers& numbers) {
   const auto [unit, sign, value] = numbers;
   switch (format) {
@@ -136,8 +135,8 @@ void fill_block(std::mt19937& random, WeightFormat format, std::byte* block, int
   put_scales(format, block, draw_numbers(random));
 }
 
-// Codes, scales and biases one after the other in one storage. Groups reach from about -1 to 1,
-// rising or falling with the code.
+// Makes codes, scales and biases, one after the other in one storage. Groups reach from about -1 to
+// 1, rising or falling with the code.
 HostTensor random_affine_matrix(std::uint32_t seed, const AffineLayout& layout, std::int64_t rows,
                                 std::int64_t cols) {
   const auto code_bytes = static_cast<std::size_t>(rows * affine_code_bytes(layout, cols));

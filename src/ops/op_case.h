@@ -83,7 +83,7 @@ std::int64_t packed_bytes(const CaseFormat& format, std::int64_t num_values);
 // them.
 HostTensor random_matrix(std::uint32_t seed, const CaseFormat& format, std::int64_t rows,
                          std::int64_t cols);
-// Rows `rows` of `values`, each `width` long.
+// Returns rows `rows` of `values`, each `width` long.
 std::vector<float> take_rows(std::span<const float> values, std::int64_t width,
                              std::span<const int> rows);
 

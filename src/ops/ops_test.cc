@@ -20,7 +20,7 @@ namespace {
 
 using Outputs = std::vector<std::vector<float>>;
 
-// Null where the machine lacks the backend's device.
+// Returns null where the machine lacks the backend's device.
 std::unique_ptr<Exec> make_test_exec(Backend backend, int num_threads = 2) {
   Result<std::unique_ptr<Exec>> exec = make_exec({.backend = backend, .num_threads = num_threads});
   if (!exec.ok()) {

@@ -155,8 +155,8 @@ TEST_F(ReferenceTest, LinearOfEveryFormat) {
   }
 }
 
-// One output row by the formula alone, without a running maximum; `position` is the query's,
-// `first` its sequence's first entry.
+// Computes one output row by the formula alone, without a running maximum. `position` is the
+// query's, `first` its sequence's first entry.
 std::vector<long double> attend(const AttentionShape& shape, const AttentionInputs& inputs,
                                 const float* q, int head, int first, int position) {
   const int kv_head = head / (shape.heads / shape.kv_heads);

@@ -62,7 +62,7 @@ class Layer {
   KvView view_;
 };
 
-// Three decodes and a chunk of 20 tokens.
+// Makes three decodes and a chunk of 20 tokens.
 HostBatch make_batch() {
   HostBatch host;
   host.context_lens = {5, 17, 33, 20};

@@ -10,7 +10,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "words are read as they lie");
 
-// The integers of whole words.
+// Unpacks the integers of whole words.
 void unpack(int bits, std::span<const std::byte> words, std::uint8_t* codes) {
   const std::uint32_t mask = (1u << bits) - 1;
   std::uint64_t pending = 0;  // bits read and not yet given out, the next code's lowest

@@ -58,7 +58,7 @@ float total(const float* lanes) {
   return sum;
 }
 
-// The nearest q of each value, and what is wrong with them.
+// Finds the nearest q of each value; returns their weighted squared error.
 float weighted_error(const Group& group, const Fit& fit, float* q) {
   const float inverse = reciprocal_or_zero(fit.scale);
   for (int i = 0; i < kGroupSize; ++i) {
@@ -80,7 +80,7 @@ Fit plain_fit(const Group& group) {
   return {.scale = (group.largest - group.smallest) / kLargestQ, .minimum = -group.smallest};
 }
 
-// The best scale and minimum for these q.
+// Returns the best scale and minimum for these q.
 Fit least_squares(const Group& group, const float* q) {
   float qs[kLanes] = {}, qqs[kLanes] = {}, qxs[kLanes] = {};
   for (int first = 0; first < kGroupSize; first += kLanes) {

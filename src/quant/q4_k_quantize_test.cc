@@ -27,7 +27,7 @@ BlockQ4_K searched(const std::vector<float>& values) {
   return block;
 }
 
-// The squares, weighted as the header says; `weight` is the sum of weights.
+// Returns the squared errors, weighted as the header says; `weight` becomes the sum of weights.
 double weighted_error(const std::vector<float>& values, const BlockQ4_K& block, double& weight) {
   const std::vector<float> read = decoded(block);
   double error = 0;
@@ -45,7 +45,8 @@ double weighted_error(const std::vector<float>& values, const BlockQ4_K& block, 
   return error;
 }
 
-// Normal, far from zero on either side, with outliers, few distinct values, one value, tiny, huge.
+// Returns values of a kind: normal, far from zero on either side, with outliers, few distinct
+// values, one value, tiny, huge.
 std::vector<float> make_values(int kind, std::mt19937& random) {
   std::normal_distribution<float> normal;
   std::vector<float> values(kValues);

@@ -94,7 +94,7 @@ void scale(WeightFormat format, std::span<std::byte> numbers, int exponent) {
   }
 }
 
-// The groups' numbers of one kind: scales or biases.
+// Scales the groups' numbers of one kind: scales or biases.
 void scale_groups(const HostTensor& tensor, std::span<const int> exponents,
                   std::span<const std::byte>& numbers,
                   std::shared_ptr<const HostStorage>& storage) {

@@ -22,7 +22,7 @@ using testing::row_values;
 constexpr std::uint32_t kTensorRowsSeed = 20261126;
 constexpr std::int64_t kRows = 6, kCols = 512;
 
-// Rows of different sizes, in every format.
+// Returns tensors with rows of different sizes, in every format.
 std::vector<HostTensor> random_tensors() {
   std::cout << "seed " << kTensorRowsSeed << "\n";
   std::mt19937 random(kTensorRowsSeed);

@@ -32,8 +32,8 @@ TEST(WeightFormatTest, NibblesCoverEveryValue) {
   }
 }
 
-// How far a format's decoded values may lie from the original ones, by the bound in the format's
-// header.
+// Returns how far a format's decoded values may lie from the original ones, by the bound in the
+// format's header.
 float error_bound(WeightFormat format, const std::vector<std::byte>& block, float value) {
   const auto half_at = [&block](std::size_t i) {
     const f16 half{static_cast<std::uint16_t>(std::to_integer<int>(block[i]) |

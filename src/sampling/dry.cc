@@ -13,7 +13,7 @@ constexpr double kMaxPenalty = 1e30;
 // Up to this many new tokens are taken one by one.
 constexpr std::size_t kMaxSingleSteps = 16;
 
-// By squaring: multiplications alone, the same bits on every machine.
+// Computes the power by squaring: multiplications alone give the same bits on every machine.
 float penalty_of(const SamplingParams& params, int length) {
   double power = 1;
   double square = params.dry_base;

@@ -10,7 +10,7 @@
 namespace pagoda {
 namespace {
 
-// "[0, 1]", "(0, 1]" or "[1, inf)".
+// Returns "[0, 1]", "(0, 1]" or "[1, inf)".
 template <typename T>
 std::string range_of(const SamplingField<T>& field) {
   return fmt::format("{}{}, {}{}", field.is_above_least ? "(" : "[", field.least, field.most,
@@ -36,7 +36,7 @@ struct Checker {
     for (const int id : params.*field.member) check(ids, id, "an integer");
   }
 
-  // False for NaN.
+  // Returns false for NaN.
   template <typename T>
   static bool is_within(const SamplingField<T>& field, double value) {
     if (!field.values.empty()) {

@@ -64,8 +64,8 @@ Status check_bad_words(std::span<const std::vector<int>> words, int vocab_size) 
                           kMaxBadWordTokens, num_tokens);
 }
 
-// Half of a mask's bits may be set, in no order: selections by vectors cost a fifth of what
-// branches do. Four ids at a time, which every machine has.
+// Bans the tokens of clear bits, four ids at a time, which every machine can. Half of a mask's bits
+// may be set, in no order: vector selections cost a fifth of what branches do.
 void ban_unset_of_word(std::uint32_t word, float* logits) {
   using Vector = std::uint32_t __attribute__((vector_size(16)));
   constexpr auto kBannedBits = std::bit_cast<std::uint32_t>(kBanned);

@@ -34,7 +34,7 @@ int hex_value(char c) {
   return -1;
 }
 
-// %41 to A; what is no escape stays as it is.
+// Decodes %41 to A; what is no escape stays as it is.
 std::string percent_decoded(std::string_view text) {
   std::string decoded;
   for (std::size_t i = 0; i < text.size(); ++i) {

@@ -50,7 +50,7 @@ json answer_content(const Endpoint& endpoint) {
   return content;
 }
 
-// The names that are known, of a parameter of the path: the models'.
+// Returns the schema of the path's parameter, with the models' names where it is a model.
 json parameter_schema(const Endpoint& endpoint, const ApiService& service) {
   json schema = {{"type", "string"}};
   if (endpoint.parameter() == "model") schema["enum"] = service.model_names;
@@ -89,7 +89,7 @@ json paths(const ApiService& service, bool needs_key) {
   return all;
 }
 
-// Numbers from 0 to most, as JSON writes them.
+// Returns a pattern of numbers from 0 to most, as JSON writes them.
 std::string pattern_up_to(int most) {
   const std::string digits = std::to_string(most);
   const std::size_t length = digits.size();

@@ -74,8 +74,8 @@ struct Server::Impl {
 
 Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-// Connections first, which use the rest; then the model's part, whose threads may still wake one;
-// the listener, which runs what they post, last.
+// Ends connections first, which use the rest; then the model's part, whose threads may still wake
+// one; and last the listener, which runs what they post.
 Server::~Server() {
   impl_->listener->stop(0);
   impl_->serving = nullptr;

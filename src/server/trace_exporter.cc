@@ -35,7 +35,7 @@ json text(std::string_view value) {
   return {{"stringValue", value}};
 }
 
-// 64-bit integers are strings in OTLP's JSON.
+// Returns an integer as OTLP's JSON has 64-bit ones: in a string.
 json integer(std::int64_t value) {
   return {{"intValue", std::to_string(value)}};
 }
@@ -106,8 +106,8 @@ json request_span(const AccessRecord& record, std::string_view route, std::strin
   return made;
 }
 
-// The names of attributes are those of OpenTelemetry's conventions for generative models, and of
-// vLLM for its times.
+// Makes a sample's span. Names of attributes are those of OpenTelemetry's conventions for
+// generative models, and vLLM's for its times.
 json sample_span(const RequestTrace::Sample& sample, const RequestTrace& trace,
                  std::string_view parent_id, const TimesOfDay& time_of_day) {
   const ServerMetrics::FinishedSample& figures = sample.figures;
@@ -157,7 +157,7 @@ struct TraceExporter::Impl {
   std::thread thread;
 };
 
-// Until it is to end, and nothing waits.
+// Sends spans until it is told to end and none waits.
 void TraceExporter::Impl::run() {
   std::unique_lock lock(mutex);
   while (!ends || !waiting.empty()) {

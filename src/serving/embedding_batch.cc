@@ -15,7 +15,8 @@ class EmbeddingBatch::Results {
 
   explicit Results(std::function<void()> on_ready) : on_ready_(std::move(on_ready)) {}
 
-  // on_ready is called under the lock, so that none is under way once disconnect() has returned.
+  // Pushes an event. on_ready is called under the lock, so that no call is under way once
+  // disconnect() has returned.
   void push(std::size_t index, OutputEvent event) {
     const std::lock_guard lock(mutex_);
     list_.emplace_back(index, std::move(event));

@@ -62,7 +62,7 @@ Result<std::vector<int>> encode_input(const ServedModel& model, const PromptInpu
   return ids;
 }
 
-// As the tokenizer puts two texts together.
+// Encodes two texts as the tokenizer puts them together.
 Result<std::vector<int>> encode_joined_pair(const ServedModel& model, const TextPair& pair,
                                             std::optional<int> most, std::string_view field) {
   const EngineLimits& limits = model.engine->limits();

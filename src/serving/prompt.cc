@@ -8,7 +8,7 @@
 namespace pagoda {
 namespace {
 
-// A prompt that an answer follows leaves room for a token of it.
+// Returns the longest prompt that leaves room for one token of an answer.
 int most_before_answer(const EngineLimits& limits) {
   return limits.max_model_len - 1;
 }

@@ -18,8 +18,8 @@ struct EncodedPrompt {
   std::string text;  // given, or the ids' own
 };
 
-// Errors: a prompt that is empty, longer than the context (reason context_length_exceeded), or with
-// ids out of range.
+// Encodes a prompt. Errors: a prompt that is empty, longer than the context (reason
+// context_length_exceeded), or with ids out of range.
 Result<EncodedPrompt> encode_prompt(const ServedModel& model, const PromptInput& prompt,
                                     bool add_special_tokens);
 // Marks of tokens in a text are text, and none is put around it.
@@ -32,8 +32,9 @@ Status check_fill_in(const ServedModel& model, std::string_view field);
 // Errors: encode_prompt()'s, and a model that knows of no gaps (field suffix).
 Result<EncodedPrompt> encode_fill_in(const ServedModel& model, std::string_view prefix,
                                      std::string_view suffix, bool add_special_tokens);
-// Errors besides: a checkpoint without a chat template, a template that refuses the messages. A
-// conversation that is for counting has tokenize_text()'s in place of the context's.
+// Renders and encodes a conversation. Errors besides: a checkpoint without a chat template, a
+// template that refuses the messages. A conversation that is for counting has tokenize_text()'s in
+// place of the context's.
 Result<EncodedPrompt> encode_chat_prompt(const ServedModel& model, const ChatPrompt& prompt);
 // Returns the conversation's text, as the model's template writes it.
 Result<std::string> render_chat(const ServedModel& model, const ChatPrompt& prompt);

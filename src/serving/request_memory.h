@@ -104,10 +104,11 @@ class HeldBytes {
   std::int64_t num_bytes_ = 0;
 };
 
-// A text that counts, once, as long as it has a holder.
+// A text that counts in the budget once, as long as it has a holder.
 class HeldText {
  public:
-  // Errors are HeldBytes::grow()'s; a text of up to kSmallTextBytes has none.
+  // Makes one that counts. Errors are HeldBytes::grow()'s; a text of up to kSmallTextBytes has
+  // none.
   static Result<std::shared_ptr<const HeldText>> make(std::shared_ptr<MemoryAccount> answer,
                                                       std::string text);
   // Makes one that counts for nothing: a text that the server has for good.

@@ -29,7 +29,8 @@ struct ScoreFormat {
   double score(std::span<const float> last_hidden) const;
 };
 
-// Puts a pair into a prompt of ScoreFormat's. Neither text is looked at for places of the other.
+// Fills a pair into a prompt of ScoreFormat's. A text that holds a placeholder of the other one
+// stays as it is.
 std::string scored_prompt(std::string_view prompt, std::string_view query,
                           std::string_view document);
 

@@ -126,7 +126,7 @@ Result<Pooling> named_pooling(std::string_view name, const std::string& where) {
                      where, printable(name));
 }
 
-// Older files have a flag for each way, newer ones its name.
+// Reads the way of pooling. Older files have a flag for each way, newer ones its name.
 Result<Pooling> parse_pooling(const JsonFields& fields) {
   if (fields.has("pooling_mode")) {
     PAGODA_ASSIGN_OR_RETURN(const std::string name, fields.text("pooling_mode"));
@@ -145,7 +145,8 @@ class FormatReader {
  public:
   explicit FormatReader(const fs::path& folder) : folder_(folder) { format_.normalizes = false; }
 
-  // `modules`: the list of what a text goes through: a transformer, a pooling, perhaps a norm.
+  // Reads the format. `modules`: the list of what a text goes through: a transformer, a pooling,
+  // perhaps a norm.
   Result<EmbeddingFormat> read(const nlohmann::json& modules) {
     for (const nlohmann::json& module : modules) {
       if (!module.is_object())
@@ -193,8 +194,8 @@ class FormatReader {
     return read_tokenizer_length();
   }
 
-  // The length that the tokenizer's own file has, unless that is beyond all lengths, as files of
-  // tokenizers without one have it.
+  // Reads the length in the tokenizer's own file. Files of tokenizers without one have a length
+  // beyond all lengths, which does not count.
   Status read_tokenizer_length() {
     PAGODA_ASSIGN_OR_RETURN(const JsonFile file, read_if_there(folder_, "tokenizer_config.json"));
     constexpr const char* kLength = "model_max_length";

@@ -17,14 +17,14 @@ namespace pagoda {
 
 namespace {
 
-// Clients ask by it, in JSON, so that it is UTF-8 whatever the path's bytes are.
+// Returns the name by which clients ask, in JSON. So it is UTF-8 whatever the path's bytes are.
 std::string model_name(const std::string& path) {
   std::filesystem::path name = std::filesystem::absolute(path).lexically_normal();
   if (!name.has_filename()) name = name.parent_path();
   return as_utf8(name.extension() == ".gguf" ? name.stem().string() : name.filename().string());
 }
 
-// A template that is not there is no error until a chat asks for it.
+// Takes a template. A template that is not there is no error until a chat asks for it.
 Status take_template(Result<ChatTemplate> read, std::shared_ptr<const ChatTemplate>& to) {
   if (read.ok()) {
     to = std::make_shared<const ChatTemplate>(*std::move(read));
@@ -33,7 +33,7 @@ Status take_template(Result<ChatTemplate> read, std::shared_ptr<const ChatTempla
   return read.status().code() == StatusCode::kNotFound ? ok_status() : read.status();
 }
 
-// kNotFound: a model without a tokenizer.
+// Returns kNotFound for a model without a tokenizer.
 Status load_tokenizer_and_template(const Checkpoint& checkpoint, const ServedModelOptions& options,
                                    ServedModel& model) {
   if (checkpoint.gguf() != nullptr) {
@@ -61,7 +61,7 @@ Status load_text(const Checkpoint& checkpoint, const ServedModelOptions& options
   return ok_status();
 }
 
-// The tokenizer's eos_token ends a text beside what the configs name, as in vLLM and llama.cpp.
+// Adds the tokenizer's eos_token to the ids that end a text, as vLLM and llama.cpp do.
 void add_end(std::optional<int> id, ModelConfig& config) {
   auto& ends = config.eos_token_ids;
   if (!id || *id >= config.vocab_size || std::find(ends.begin(), ends.end(), *id) != ends.end())

@@ -27,8 +27,8 @@ class EventQueue {
     if (request.held) held_.emplace(request.held);
   }
 
-  // on_ready is called under the lock, so that none is under way once disconnect() has returned.
-  // Where the answer would be too large, it ends with that error.
+  // Pushes an event. on_ready is called under the lock, so that no call is under way once
+  // disconnect() has returned. An answer that would be too large ends with that error.
   void push(OutputEvent event) {
     std::lock_guard lock(mutex_);
     if (has_failed_) return;
@@ -91,7 +91,7 @@ struct Sample {
     }
   }
 
-  // Token ids alone come of a model without a tokenizer.
+  // Returns a token's text; "" of a model without a tokenizer, whose answers are token ids alone.
   std::string text_of(int token_id) {
     return detokenizer ? detokenizer->push(token_id) : std::string();
   }
@@ -135,8 +135,8 @@ class EngineTextGeneration : public TextGeneration {
 
   std::vector<TextPiece> take() override { return to_pieces(queue_->take()); }
 
-  // An event may belong to a sample that a stop string has ended, and then gives no piece: wait for
-  // the next.
+  // Waits for pieces. An event may belong to a sample that a stop string has ended, and then gives
+  // no piece.
   std::vector<TextPiece> wait() override {
     std::vector<TextPiece> pieces;
     while (pieces.empty() && !finished()) pieces = to_pieces(queue_->wait());
@@ -184,7 +184,7 @@ class EngineTextGeneration : public TextGeneration {
     return piece;
   }
 
-  // True if the text has met a stop string, which ends the sample.
+  // Returns true if the text has met a stop string, which ends the sample.
   bool push_text(Sample& sample, const std::string& text, TextPiece& piece) {
     // Before min_tokens nothing stops, and what came then is no part of a later stop string either,
     // as in vLLM.

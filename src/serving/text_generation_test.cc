@@ -48,7 +48,7 @@ class TextGenerationTest : public ::testing::Test {
 
   FakeEngine& engine() { return fake_engine(*model_); }
 
-  // The engine learns of a cancellation by a call and acts on it in its next step.
+  // Expects cancellations. The engine learns of one by a call and acts on it in its next step.
   void expect_cancelled(int count) {
     eventually([&] { return engine().num_cancelled_samples() >= count; });
     EXPECT_EQ(engine().num_cancelled_samples(), count);

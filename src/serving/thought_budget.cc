@@ -87,7 +87,7 @@ void ThoughtBudget::follow(int token_id) {
   }
 }
 
-// Special tokens are marks too, and have no bytes of their own.
+// Returns a token's text. Special tokens may be marks, and have no bytes of their own.
 std::string ThoughtBudget::text_of(int token_id) const {
   const Result<std::string> text = tokenizer_->is_special(token_id)
                                        ? tokenizer_->id_to_token(token_id)

@@ -20,7 +20,7 @@ std::shared_ptr<Arena> make_arena() {
   return Arena::create({.reserve_bytes = std::size_t{1} << 30}).value();
 }
 
-// A step as a model runs it: results of seeded sizes, each let go some allocations later.
+// Runs a step as a model does: results of seeded sizes, each released some allocations later.
 std::vector<std::byte*> run_step(Arena& arena, std::vector<BufferRef>& live) {
   std::mt19937 random(7);
   std::vector<std::byte*> addresses;
@@ -131,7 +131,7 @@ TEST(MapZeroedBytes, IsZeroAndItsOwn) {
 }
 
 #ifdef MADV_POPULATE_WRITE
-// Pages of the bytes that the system has given.
+// Returns how many pages of the bytes the system has given.
 std::ptrdiff_t num_resident_pages(std::span<std::byte> bytes) {
   std::vector<unsigned char> pages(bytes.size() / sysconf(_SC_PAGESIZE) + 1);
   EXPECT_EQ(mincore(bytes.data(), bytes.size(), pages.data()), 0);

@@ -35,7 +35,7 @@ class Tensor {
 
   // Returns the same elements under another shape; needs contiguity.
   Tensor view(const Shape& shape) const;
-  // Rows [begin, end) of extent `axis`.
+  // Returns rows [begin, end) of extent `axis`.
   Tensor slice(int axis, std::int64_t begin, std::int64_t end) const;
   // Returns the same view of another buffer, which is as long at least.
   Tensor over(BufferRef buffer) const;

@@ -11,7 +11,7 @@ struct Detokenizer::Rust {
 
 namespace {
 
-// Every id decodes to something, so an error here is the crate's mistake.
+// Returns the text. Every id decodes to something, so an error here is the crate's mistake.
 template <typename Call>
 std::string checked(Call&& call) {
   auto text = call_rust(StatusCode::kInternal, "[detokenizer] ", std::forward<Call>(call));

@@ -9,7 +9,7 @@
 namespace pagoda {
 namespace {
 
-// Whether the text ends inside of a character or holds a broken one.
+// Returns whether the text ends inside of a character or holds a broken one.
 bool is_utf8(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::ignore) ==
          json_text(nlohmann::json(text));

@@ -19,7 +19,7 @@ inline std::filesystem::path test_data() {
   return testing::source_path("src/text/testdata");
 }
 
-// Objects keep their order: templates print them as they come.
+// Reads a golden file whose objects keep their order: templates print them as they come.
 inline OrderedJson read_golden(std::string_view name) {
   std::ifstream file(test_data() / name);
   return parse_ordered_json(file);

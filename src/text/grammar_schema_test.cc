@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 
 class GrammarSchemaTest : public GrammarTest {
  protected:
-  // True where the schema is taken.
+  // Returns whether the schema is accepted.
   bool check(const OrderedJson& entry) {
     SCOPED_TRACE(entry.at("name").get<std::string>());
     const std::string schema = entry.at("schema").dump();
@@ -40,7 +40,7 @@ class GrammarSchemaTest : public GrammarTest {
     }
   }
 
-  // How many are taken of those that are counted, and how many there are.
+  // Returns how many of those that are counted are accepted, and how many there are.
   std::pair<int, int> check_table(std::string_view name) {
     const OrderedJson tables = read_golden(name);
     int num_taken = 0;

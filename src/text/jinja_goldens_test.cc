@@ -53,7 +53,7 @@ Result<std::string> render(const std::string& name, const std::string& text,
        .unix_time = goldens()["unix_time"].get<std::int64_t>()});
 }
 
-// The first line whose digest is not the golden one's, with its number.
+// Returns the first line whose digest is not the golden one's, with its number.
 std::string first_difference(const std::string& text, const std::string& line_digits) {
   const size_t num_digits = goldens()["line_digits"];
   std::istringstream lines(text + '\n');

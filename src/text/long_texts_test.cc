@@ -15,7 +15,7 @@ std::vector<int> encode_inner(const Tokenizer& tokenizer, std::string_view text)
   return tokenizer.encode(text, {.add_special_tokens = false}).value();
 }
 
-// Words, numbers, line ends and what is rare.
+// Returns words, numbers, line ends and what is rare.
 std::string random_words(std::mt19937& random, std::size_t num_bytes) {
   static constexpr std::string_view kParts[] = {
       " the",  "cat ",  "It's",  "we'LL",   "\n",         "\n\n",   "\r\n",   "  ",   "\t",

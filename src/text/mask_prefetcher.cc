@@ -65,7 +65,7 @@ struct MaskPrefetcher::Queue {
     push_locked(job);
   }
 
-  // The caller has the job afterwards; true if its mask is ready.
+  // Takes the job back from the thread; returns true if its mask is ready.
   bool take(Job& job) {
     std::unique_lock lock(mutex);
     done.wait(lock, [&] { return job.phase != Job::Phase::kRunning; });

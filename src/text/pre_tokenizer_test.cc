@@ -43,7 +43,7 @@ void expect_golden_ids(const GgufVocabulary& vocabulary, const Golden& texts, co
   }
 }
 
-// All that llama.cpp has, by the way in which they cut.
+// Returns all names that llama.cpp has, grouped by the way in which they cut texts.
 const std::vector<std::vector<const char*>>& names_of_each_way() {
   static const std::vector<std::vector<const char*>> names = {
       {"gpt-2", "phi-2", "jina-es", "jina-de", "jina-v1-en", "jina-v2-es", "jina-v2-de",

@@ -32,7 +32,7 @@ std::optional<Match> first_match(std::string_view text, const std::vector<std::s
   return std::nullopt;
 }
 
-// The longest suffix that begins a stop string.
+// Returns the length of the longest suffix that begins a stop string.
 size_t num_to_hold(std::string_view text, const std::vector<std::string>& strings) {
   for (size_t length = text.size(); length > 0; --length) {
     const std::string_view suffix = text.substr(text.size() - length);

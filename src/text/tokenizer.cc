@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::string_view kTokenizerContext = "[tokenizer] ";
 
-// tokenizer_config.json has a special token as a string or as an object with a "content".
+// Returns a special token. tokenizer_config.json has it as a string, or as an object with a
+// "content".
 std::string special_token(const nlohmann::json& config, const char* name) {
   const auto entry = config.find(name);
   if (entry == config.end()) return {};
@@ -73,8 +74,8 @@ Status missing_file(const std::filesystem::path& folder) {
       folder.string());
 }
 
-// Phi-3's special tokens take the white space behind them, which the format has no key for. As in
-// llama.cpp the model's name tells, here also where it is written "Phi 3".
+// Returns whether special tokens take the white space behind them, as Phi-3's do. The format has no
+// key for it: as in llama.cpp the model's name decides, here also where it is written "Phi 3".
 bool strips_behind_special(std::string_view model_name) {
   std::string name;
   for (const char c : model_name) {
@@ -84,7 +85,7 @@ bool strips_behind_special(std::string_view model_name) {
   return name.find("phi3") != std::string::npos;
 }
 
-// The id to put around a text, -1 for none.
+// Returns the id to put around a text, -1 for none.
 int around_text(bool is_wanted, std::optional<int> id) {
   return is_wanted ? id.value_or(-1) : -1;
 }

@@ -29,7 +29,7 @@ std::vector<int> encode(const Tokenizer& tokenizer, std::string_view text,
   return ids.ok() ? *ids : std::vector<int>();
 }
 
-// A small byte-level vocabulary: all bytes, then the given tokens.
+// Returns a small byte-level vocabulary: all bytes, then the given tokens.
 GgufVocabulary byte_vocabulary(const std::vector<std::string>& further_tokens = {}) {
   GgufVocabulary vocabulary = golden_vocabulary(read_golden("pre_tokenizers.json")["vocabulary"]);
   vocabulary.tokens.resize(256);
@@ -40,7 +40,7 @@ GgufVocabulary byte_vocabulary(const std::vector<std::string>& further_tokens = 
   return vocabulary;
 }
 
-// Unicode text of all planes, with runs of white space.
+// Returns Unicode text of all planes, with runs of white space.
 std::string random_text(std::mt19937& random) {
   std::string text;
   const int length = static_cast<int>(random() % 30);

@@ -26,7 +26,7 @@ Status check_mode(const json& block, const std::string& where) {
                      printable(mode->dump(-1, ' ', true), 40));
 }
 
-// Without `otherwise` the key has to be there.
+// Reads a width. Without `otherwise` the key has to be there.
 Result<int> read_width(const json& block, const char* key, const std::string& where,
                        std::optional<int> otherwise) {
   const json* value = find(block, key);
@@ -40,7 +40,8 @@ Result<int> read_width(const json& block, const char* key, const std::string& wh
   return value->get<int>();
 }
 
-// `block` describes one module, or all that no other block does.
+// Reads the widths of `block`, which describes one module, or all modules without a block of their
+// own.
 Result<AffineWidths> read_widths(const json& block, const std::string& where,
                                  std::optional<AffineWidths> otherwise) {
   PAGODA_RETURN_IF_ERROR(check_mode(block, where));

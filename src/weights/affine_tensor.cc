@@ -45,7 +45,7 @@ Status check_alike(const HostTensor& scales, const HostTensor& biases) {
                    printable(biases.name), describe(scales), describe(biases));
 }
 
-// The widths of a matrix that takes `words` words and `groups` groups a row.
+// Returns the widths of a matrix that has `words` words and `groups` groups in each row.
 Result<AffineWidths> widths_of(const HostTensor& codes, std::int64_t groups,
                                const AffineConfig& config) {
   const auto named = config.modules.find(module_of(codes.name));

@@ -21,7 +21,7 @@ constexpr std::string_view kWeight = ".weight";
 constexpr std::string_view kScales = ".scales";
 constexpr std::string_view kBiases = ".biases";
 
-// "model.norm" of "model.norm.weight"; empty for a name that ends otherwise.
+// Returns "model.norm" of "model.norm.weight"; empty for a name that ends otherwise.
 std::string_view module_of(std::string_view name, std::string_view suffix) {
   return name.ends_with(suffix) ? name.substr(0, name.size() - suffix.size()) : std::string_view();
 }
@@ -43,8 +43,8 @@ bool is_there(const std::string& path) {
   return std::filesystem::exists(path, ignored);
 }
 
-// An adapter of another model, or one whose weights were merged into those beside it: which one is
-// not to be told.
+// Warns of an adapter in the folder. It may be of another model, or merged into the weights
+// already: the files do not say.
 void warn_of_adapter(const std::string& folder) {
   constexpr const char* kFile = "adapter_config.json";
   if (!is_there((std::filesystem::path(folder) / kFile).string())) return;

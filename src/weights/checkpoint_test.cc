@@ -203,7 +203,7 @@ TEST(CheckpointTest, ATypeThatNothingReadsIsAnErrorOnceAskedFor) {
 const std::string kAffineConfig =
     R"({"quantization": {"group_size": 32, "bits": 4, "lm_head": {"group_size": 64, "bits": 8}}})";
 
-// A folder in affine groups: two matrices of different widths, and a norm and a bias that are none.
+// Returns a folder in affine groups: two matrices of different widths, a norm, and a bias.
 SafetensorsWriter affine_tensors() {
   std::vector<float> values(2 * 64);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 16);

@@ -20,7 +20,8 @@ T load(std::span<const std::byte> bytes, std::uint64_t index) {
   return value;
 }
 
-// The string whose length word stands at `position`, which moves past it. Parsing has checked both.
+// Returns the string whose length word stands at `position`, and moves `position` past it. Parsing
+// has checked both.
 std::string_view next_string(std::span<const std::byte> bytes, std::size_t& position) {
   std::uint64_t length = 0;
   std::memcpy(&length, bytes.data() + position, sizeof(length));
@@ -49,7 +50,7 @@ bool is_number(GgufType type) {
   return is_integer(type) || type == GgufType::kFloat32 || type == GgufType::kFloat64;
 }
 
-// An element of an integer type; false if an unsigned one is beyond int64.
+// Reads an element of an integer type; returns false if an unsigned one is beyond int64.
 bool integer_at(const GgufEntry& entry, std::uint64_t i, std::int64_t& value) {
   switch (entry.element_type) {
     case GgufType::kUint8:
@@ -113,7 +114,7 @@ Result<T> replace_missing(Result<T> result, T otherwise) {
   return result;
 }
 
-// "-00001-of-00003.gguf"
+// Returns "-00001-of-00003.gguf".
 std::string split_suffix(int part, int num_parts) {
   return fmt::format("-{:05d}-of-{:05d}.gguf", part + 1, num_parts);
 }

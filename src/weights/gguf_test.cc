@@ -52,8 +52,8 @@ Status status_of(const std::vector<std::byte>& bytes) {
   return parse(bytes).status();
 }
 
-// Everything that a reader could ask of the file: under the address sanitizer this finds a view
-// that leaves it.
+// Reads everything that a reader could ask of the file. Under the address sanitizer this finds a
+// view that leaves it.
 void read_everything(const GgufFile& file) {
   for (const GgufEntry& entry : file.entries()) {
     (void)to_string(entry);

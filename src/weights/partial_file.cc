@@ -58,8 +58,7 @@ PartialFile::~PartialFile() {
   std::fclose(file_);
 }
 
-// A process that removes left files may come between making one and locking it: then it is made
-// again.
+// Makes the file again until it is locked: between the two another process may remove left files.
 Status PartialFile::open() {
   remove_left_files(path_);
   struct stat info = {};

@@ -6,8 +6,8 @@
 
 namespace pagoda {
 
-// Bytes that are not printable ASCII become '?'; what is longer than `max_bytes` is cut and ends in
-// "...".
+// Replaces bytes that are not printable ASCII by '?'; what is longer than `max_bytes` is cut and
+// ends in "...".
 inline std::string printable(std::string_view text, std::size_t max_bytes = 80) {
   std::string line(text.substr(0, max_bytes));
   for (char& c : line) {

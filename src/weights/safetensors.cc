@@ -54,7 +54,7 @@ std::string describe(const std::vector<std::uint64_t>& shape) {
   return shape.empty() ? "a scalar" : fmt::format("{}", fmt::join(shape, " x "));
 }
 
-// Absent: more than 2^62 bytes.
+// Returns nothing for more than 2^62 bytes.
 std::optional<std::uint64_t> byte_count(const SafetensorsHeaderEntry& entry, std::uint64_t bytes) {
   constexpr std::uint64_t kMax = std::uint64_t{1} << 62;
   if (std::find(entry.shape.begin(), entry.shape.end(), 0u) != entry.shape.end()) return 0;
@@ -84,7 +84,7 @@ Status check_extent(const SafetensorsHeaderEntry& entry, const DType* dtype,
   return ok_status();
 }
 
-// The tensors must fill the data from its first byte to its last, one after the other.
+// Checks that the tensors fill the data from its first byte to its last, one after the other.
 Status check_filled(const std::vector<SafetensorsHeaderEntry>& entries, std::uint64_t data_bytes) {
   std::uint64_t filled = 0;
   for (const SafetensorsHeaderEntry& entry : entries) {
@@ -144,7 +144,7 @@ Result<SafetensorsSet> open_file(const std::string& path) {
                         .paths = {path}};
 }
 
-// The tensors that the index places in `file`, out of all those that the file has.
+// Appends the tensors that the index places in `file`, out of all those that the file has.
 Status append_shard(SafetensorsSet shard, const std::string& file,
                     const std::vector<std::string>& wanted, SafetensorsSet& set) {
   std::map<std::string_view, StoredTensor*> found;

@@ -47,7 +47,7 @@ struct Traffic {
   int max_tokens = 60;
 };
 
-// Each request another of the methods that keep a state, filter on the host or ban tokens.
+// Gives each request another of the methods that keep a state, filter on the host or ban tokens.
 void add_methods(SamplingParams& params, int i) {
   switch (i % 9) {
     case 0:
@@ -76,8 +76,8 @@ void add_methods(SamplingParams& params, int i) {
   }
 }
 
-// Mixed lengths, mostly short; a third begins as another one does. Greedy and sampled by every
-// method, with penalties, several samples, scored prompts, tenants; and embeddings of some prompts.
+// Draws lengths that are mostly short; a third begins as another one does. Requests are greedy and
+// sampled by every method, have penalties, several samples, scored prompts or tenants, or embed.
 std::vector<GenerationRequest> mixed_requests(const Traffic& traffic, int vocab_size) {
   std::mt19937_64 random(kSeed);
   const auto below = [&](int end) { return static_cast<int>(random() % std::uint64_t(end)); };
@@ -256,7 +256,7 @@ bool computes_on_gpu(Backend backend) {
   return backend == Backend::kMlx && mlx::has_gpu();
 }
 
-// auto, paged and contiguous; the ways but these have consecutive blocks of 16.
+// Returns auto, paged and contiguous layouts; all but these have consecutive blocks of 16.
 std::vector<Layout> layouts_of(Backend backend, int longest) {
   std::vector<Layout> layouts = {
       {.block_size = 8}, {.block_size = 32, .order = BlockOrder::kLowest}, {.block_size = longest}};
@@ -323,7 +323,7 @@ void check_batch_invariance(const std::string& path, const SteppedEngineOptions&
   }
 }
 
-// PAGODA_MUCH_TRAFFIC=1: 200 requests, with prompts up to 1,500 tokens; takes half an hour a model.
+// Returns 200 requests of up to 1,500 tokens under PAGODA_MUCH_TRAFFIC=1: half an hour a model.
 Traffic traffic_or(const Traffic& usual) {
   if (std::getenv("PAGODA_MUCH_TRAFFIC") == nullptr) return usual;
   return {.num_requests = 200, .longest_prompt = 1500, .max_tokens = 60};

@@ -29,7 +29,8 @@ std::vector<int> random_prompt(std::mt19937_64& random, int length, int vocab_si
   return ids;
 }
 
-// Sixteen requests of mixed lengths, greedy and sampled, with and without log-probabilities.
+// Returns sixteen requests of mixed lengths, greedy and sampled, with and without
+// log-probabilities.
 std::vector<GenerationRequest> mixed_requests(int vocab_size, int longest) {
   std::mt19937_64 random(kSeed);
   std::vector<GenerationRequest> requests;
@@ -63,7 +64,7 @@ void expect_same(const WholeAnswer& answer, const WholeAnswer& alone, const std:
   }
 }
 
-// Every request alone with one thread and whole prompts is what all other ways must equal.
+// Checks that all other ways equal every request alone with one thread and a whole prompt.
 void check_chunk_invariance(const std::string& path, EngineOptions options, int longest) {
   std::cout << "seed " << kSeed << "\n";
   options.max_num_seqs = 16;

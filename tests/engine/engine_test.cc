@@ -31,7 +31,7 @@ GenerationRequest greedy(int max_tokens) {
           .sampling = {.temperature = 0, .max_tokens = max_tokens, .ignore_eos = true}};
 }
 
-// How its one sample ends.
+// Submits a request; returns how its one sample ends.
 std::future<FinishReason> submit(Engine& engine, GenerationRequest request) {
   const auto end = std::make_shared<std::promise<FinishReason>>();
   const Result<RequestId> id = engine.submit(std::move(request), [end](const OutputEvent& event) {

@@ -29,8 +29,8 @@ struct Arrival {
 
 enum class Kind { kOnDevice, kPenalised, kMixed };
 
-// Rows of both kinds, greedy and random, with the filters that the device has; of mixed ones some
-// need the host's state, of penalised ones two in three what the device has counted.
+// Draws rows of both kinds, greedy and random, with the filters that the device has. Of mixed ones
+// some need the host's state; of penalised ones two in three need what the device has counted.
 std::vector<Arrival> draw_arrivals(Kind kind, int vocab_size) {
   std::mt19937_64 random(kSeed);
   const auto below = [&](int end) { return static_cast<int>(random() % std::uint64_t(end)); };
@@ -117,7 +117,8 @@ void expect_same(const TokenLogprobs& with, const TokenLogprobs& without) {
   }
 }
 
-// A cancelled answer may be a step longer or shorter: its steps come at other times.
+// Expects the same answers. A cancelled one may be a step longer or shorter: its steps come at
+// other times.
 void expect_same(const WholeAnswer& with, const WholeAnswer& without) {
   ASSERT_TRUE(with.error.ok()) << with.error.message();
   const bool is_cancelled = with.finish_reason == FinishReason::kCancelled ||
@@ -316,7 +317,8 @@ TEST_P(Lookahead, ACancelledSampleRunsForFourStepsMoreAtMost) {
   EXPECT_LE(stats.num_steps, 10u + 4u);
 }
 
-// The reference looks ahead by the same code, and its steps take long.
+// Returns all backends but the reference, which looks ahead by the same code, and whose steps take
+// long.
 std::vector<Backend> all_but_the_reference() {
   std::vector<Backend> backends = built_backends();
   std::erase(backends, Backend::kReference);

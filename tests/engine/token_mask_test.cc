@@ -184,7 +184,7 @@ class LateSource final : public TokenMaskSource {
   bool is_there_ = true;
 };
 
-// Each request another of the methods that keep a state or draw on the host.
+// Returns requests of which each has another of the methods that keep a state or draw on the host.
 std::vector<GenerationRequest> held_in_many_ways() {
   std::vector<GenerationRequest> requests(6, held(30, 36));
   requests[0].sampling.n = 3;

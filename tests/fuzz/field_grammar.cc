@@ -74,7 +74,7 @@ const std::vector<Endpoint>& endpoints() {
   return all;
 }
 
-// Few, or just as many as a bound allows, or one more or less.
+// Draws few, or just as many as a bound allows, or one more or less.
 std::size_t draw_count(FuzzedDataProvider& draws, const json& schema, const char* bound,
                        std::size_t max_drawn) {
   const std::size_t few = draws.ConsumeIntegralInRange<std::size_t>(0, 4);
@@ -151,7 +151,7 @@ std::string nested(FuzzedDataProvider& draws) {
   return text + "1" + ends;
 }
 
-// One that `schema` takes, or nearly.
+// Draws a value that `schema` accepts, or nearly.
 std::string draw_value(FuzzedDataProvider& draws, const json& schema, int depth) {
   if (is_odd(draws)) return std::string(draws.PickValueInArray(kOdd));
   if (is_odd(draws)) return nested(draws);

@@ -23,7 +23,8 @@ std::string utf8(int code_point) {
           static_cast<char>(0x80 | (code_point & 0x3f))};
 }
 
-// All bytes as byte-level BPE writes them, some longer tokens, and an end of text.
+// Makes a tokenizer of all bytes as byte-level BPE writes them, some longer tokens, and an end of
+// text.
 std::shared_ptr<const Tokenizer> make_tokenizer() {
   GgufVocabulary vocabulary = {.model = "gpt2", .pre = "gpt-2"};
   int next_substitute = 0x100;

@@ -95,7 +95,7 @@ std::string line_end(FuzzedDataProvider& draws) {
   return std::string(is_odd(draws) ? draws.PickValueInArray(kOddLineEnds) : "\r\n");
 }
 
-// Bytes as they are, seldom so many that they pass a limit.
+// Draws bytes as they are, seldom so many that they pass a limit.
 std::string raw(FuzzedDataProvider& draws) {
   std::string bytes = draws.ConsumeRandomLengthString(24);
   if (!is_odd(draws)) return bytes;
@@ -123,7 +123,7 @@ std::string field_lines(FuzzedDataProvider& draws) {
   return lines;
 }
 
-// `body` in pieces, with all that may stand around them.
+// Draws `body` in pieces, with all that may stand around them.
 std::string chunked(FuzzedDataProvider& draws, std::string_view body) {
   std::string chunks;
   for (int i = 0; i < kMaxChunks && !body.empty(); ++i) {

@@ -46,8 +46,9 @@ struct Rig {
   std::unique_ptr<Server> server;
 };
 
-// A thread's objects go before the process's: the server has ended when the tables that its threads
-// read, and OpenSSL, are destroyed. libFuzzer feeds every input on its first thread.
+// Returns the rig of this thread, whose objects go before the process's. So the server has ended
+// when the tables that its threads read, and OpenSSL, are destroyed. libFuzzer feeds every input on
+// its first thread.
 Rig& rig() {
   thread_local Rig rig;
   return rig;
@@ -119,7 +120,7 @@ class Client {
   std::size_t num_sent_ = 0;
 };
 
-// The first line of what was answered, where anything was.
+// Checks the first line of the answer, if there is one.
 void check_answer(std::string_view answer) {
   if (answer.empty()) return;
   PAGODA_CHECK(answer.starts_with("HTTP/1."), "an answer begins as HTTP");

@@ -86,7 +86,7 @@ void write_twins(const AffineLayout& layout, const TemporaryFolder& affine,
   write_folder(groups, affine.path());
 }
 
-// The log-probabilities of a prompt's tokens.
+// Returns the log-probabilities of a prompt's tokens.
 std::vector<float> logprobs_of(Engine& engine) {
   std::vector<int> prompt_ids;
   for (int i = 0; i < 40; ++i) prompt_ids.push_back((i * 97 + 5) % 512);

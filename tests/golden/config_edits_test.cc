@@ -91,8 +91,8 @@ void add_edits(const std::string& model, const json& rows, Edit::Verdict verdict
   }
 }
 
-// The keys that the text model lacks: what the table does not list leaves transformers' answer as it
-// is.
+// Adds edits for keys that the text model lacks. Those that the table does not list leave
+// transformers' answer as it is.
 void add_added_edits(const std::string& model, const json& answers, std::vector<Edit>& edits) {
   const json config = config_of(model);
   const std::string parent = config.contains("text_config") ? "/text_config" : "";
@@ -139,7 +139,7 @@ bool is_choice(const Edit& edit) {
              std::end(kWindowedAlike);
 }
 
-// A refusal names the key, or the block that it stands in.
+// Returns whether a refusal names the key, or the block that it stands in.
 bool names_key(const std::string& message, const Edit& edit) {
   const std::filesystem::path path(edit.pointer);
   const std::string block = path.parent_path().filename();

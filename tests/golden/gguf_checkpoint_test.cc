@@ -89,7 +89,7 @@ GoldenCase reference_case(Engine& reference, const std::vector<int>& prompt_ids)
   return golden;
 }
 
-// The backends' answers from the source in that format, beside the reference's.
+// Expects that the backends answer from the source in that format as the reference does.
 void expect_backends_agree(const HfSource& source, double rope_theta, WeightFormat format,
                            const std::vector<int>& prompt_ids,
                            std::optional<WeightFormat> of_values = std::nullopt) {

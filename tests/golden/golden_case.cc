@@ -29,7 +29,7 @@ bool compare_entry(const TokenLogprobs& ours, int token_id, float golden, Closen
   return true;
 }
 
-// The listed entries of one greedy step.
+// Compares the listed entries of one greedy step.
 std::string compare_step(const TokenLogprobs& ours, const GoldenCase& golden, std::size_t step,
                          Closeness& closeness) {
   for (const auto& [token_id, logprob] : golden.top_logprobs[step]) {
@@ -41,7 +41,7 @@ std::string compare_step(const TokenLogprobs& ours, const GoldenCase& golden, st
   return {};
 }
 
-// Greedy decoding: the tokens up to the first that may differ. Returns what is wrong.
+// Compares greedy decoding up to the first token that may differ. Returns what is wrong.
 std::string compare_greedy(Engine& engine, const GoldenCase& golden, float margin_bound) {
   const auto num_steps = static_cast<int>(golden.greedy_ids.size());
   const WholeAnswer answer = run_to_end(

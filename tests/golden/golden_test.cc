@@ -48,7 +48,7 @@ std::unique_ptr<Engine> open_golden(const std::string& path, Backend backend,
                             .kv_cache_formats = formats});
 }
 
-// All of `cases` on one engine; prints the closeness that it reached.
+// Checks all of `cases` on one engine; prints the closeness that it reached.
 void check_cases(Engine& engine, const std::string& name, const std::vector<GoldenCase>& cases,
                  const Bounds& bounds, bool real) {
   Closeness closeness;
@@ -124,9 +124,9 @@ INSTANTIATE_TEST_SUITE_P(All, TinyGolden,
                                               test_name(std::get<1>(info.param)));
                          });
 
-// The real checkpoint. The reference takes minutes a case, and MLX's quantised products on a Linux
-// CPU about a second a token. So these run their two shortest cases here, cut to a few steps; `cpu`
-// runs all of them.
+// Returns the cases of the real checkpoint. The reference takes minutes a case, and MLX's quantised
+// products on a Linux CPU about a second a token. So these run their two shortest cases here, cut
+// to a few steps; `cpu` runs all of them.
 std::vector<GoldenCase> real_cases(Backend backend) {
   std::vector<GoldenCase> cases = read_golden_cases(kData + "smollm2.json").value();
   if (backend != Backend::kCpu && std::getenv("PAGODA_GOLDEN_ALL") == nullptr) {

@@ -129,7 +129,7 @@ void expect_error_within(double factor, const std::string& harder, const std::st
   EXPECT_LE(harder_error, factor * plain_error);
 }
 
-// An engine whose cache has floats, and whose keys were smoothed as for codes.
+// Opens an engine whose cache has floats, and whose keys were smoothed as for codes.
 Result<std::unique_ptr<Engine>> open_smoothed(const std::string& path, Backend backend) {
   return ThreadedEngine::start([path, backend]() -> Result<EngineParts> {
     PAGODA_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::open(path));

@@ -65,7 +65,7 @@ struct Asked {
   }
 };
 
-// A backend whose kernels count, on matrix units that add up in this order.
+// Makes a backend whose kernels count, on matrix units that add up in this order.
 std::unique_ptr<Exec> make_counting_exec(
     emulator::MatrixOrder order = emulator::MatrixOrder::kAscending) {
   stand_in::Options options;

@@ -31,7 +31,7 @@ std::int64_t number_of_environment(const char* name, std::int64_t otherwise) {
   return text != nullptr ? std::strtoll(text, nullptr, 10) : otherwise;
 }
 
-// Two events are one if MLX's object behind them is.
+// Returns whether two events are one: MLX's object behind them is the same.
 bool is_same(const mx::Event& a, const mx::Event& b) {
   if (!a.valid() || !b.valid()) return a.valid() == b.valid();
   return &a.cast<char>() == &b.cast<char>();

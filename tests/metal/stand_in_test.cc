@@ -87,7 +87,7 @@ struct ReadAndWrite {
   mx::array written;
 };
 
-// A read of memory, and a write to it that is recorded behind.
+// Returns a read of memory, and a write to it that is recorded behind.
 ReadAndWrite read_and_write() {
   const mx::array memory = persistent_memory();
   const mx::array read = add_value(memory, 0);

@@ -25,7 +25,7 @@ std::vector<int> draw_counts(const FilterCase& c) {
   return counts;
 }
 
-// The statistic is below its 1 - 1e-6 quantile, by Wilson and Hilferty's approximation ("The
+// Expects a statistic below its 1 - 1e-6 quantile, by Wilson and Hilferty's approximation ("The
 // distribution of chi-square", 1931).
 void expect_distribution(std::vector<int> counts, const FilterCase& c) {
   double statistic = 0;

@@ -160,7 +160,7 @@ void FakeEngine::loop() {
   }
 }
 
-// One token for every sample that is due; returns when the next one is.
+// Gives a token to every sample that is due; returns when the next one is.
 Clock::TimePoint FakeEngine::step(Clock::TimePoint now) {
   Clock::TimePoint next = Clock::TimePoint::max();
   ++stats_.num_steps;
@@ -204,7 +204,7 @@ void FakeEngine::step_sample(Running& running, int sample_index, Clock::TimePoin
   running.sink(std::move(event));
 }
 
-// The next token, with what the request asks of it.
+// Generates the next token, with what the request asks of it.
 void FakeEngine::generate(const Running& running, Sample& sample, OutputEvent& event) {
   const SamplingParams& sampling = running.request.sampling;
   const int token_id = next_token(running, sample);
@@ -225,7 +225,8 @@ void FakeEngine::generate(const Running& running, Sample& sample, OutputEvent& e
   finish(running, sample, token_id, event);
 }
 
-// The reply, then end of sequence; over again where that may not come yet.
+// Returns the reply's tokens, then end of sequence; the reply over again where that may not come
+// yet.
 int FakeEngine::next_token(const Running& running, const Sample& sample) const {
   const SamplingParams& sampling = running.request.sampling;
   const auto length = static_cast<int>(sample.reply.token_ids.size());

@@ -13,7 +13,7 @@
 namespace pagoda::testing {
 namespace {
 
-// GGUF's llama architecture stands for Mistral's models too.
+// Returns the architecture's name. GGUF's llama stands for Mistral's models too.
 std::string gguf_architecture(const ModelConfig& config) {
   return config.architecture == "mistral" ? "llama" : config.architecture;
 }
@@ -38,7 +38,7 @@ void set_keys(const ModelConfig& config, double rope_theta, GgufWriter& writer) 
   if (layer.window > 0) writer.set(arch + ".attention.sliding_window", u32(layer.window));
 }
 
-// Llama 3's scaling comes as a divisor for each pair's frequency.
+// Adds Llama 3's scaling, which GGUF has as a divisor for each pair's frequency.
 void add_rope_divisors(const ModelConfig& config, double rope_theta, GgufWriter& writer) {
   std::vector<float> divisors;
   bool scaled = false;
@@ -76,7 +76,7 @@ std::vector<float> values_of(const HostTensor& tensor) {
   return values;
 }
 
-// The llama converter's order of q's and k's rows: a head's two halves interleaved, so that
+// Puts q's and k's rows in the llama converter's order: a head's two halves interleaved, so that
 // rotations pair neighbours.
 std::vector<float> interleave_halves(const std::vector<float>& rows, int head_dim,
                                      std::size_t width) {

@@ -18,8 +18,8 @@ std::uint64_t start_hash(const std::string& cache_salt) {
   return hash_with(0xcbf29ce484222325u, cache_salt.size());
 }
 
-// The next token of a sequence: a function of its tokens and its sample alone, as with a real model
-// and a seed.
+// Returns the next token of a sequence: a function of its tokens and its sample alone, as with a
+// real model and a seed.
 int next_token(std::uint64_t context, int sample_index) {
   return static_cast<int>((hash_with(context, 77 + sample_index) >> 8) %
                           SchedulerSimulation::kVocabSize);
@@ -30,7 +30,7 @@ struct Ending {
   FinishReason reason = FinishReason::kNone;
 };
 
-// The sequence run alone, without scheduler or cache.
+// Runs the sequence alone, without scheduler or cache.
 Ending run_alone(const GenerationRequest& request, int sample_index, int max_model_len) {
   const SamplingParams& params = request.sampling;
   Ending ending = {.tokens = request.prompt_token_ids, .reason = FinishReason::kLength};
@@ -170,7 +170,7 @@ void SchedulerSimulation::launch(const Plan& plan, bool is_ahead) {
   in_flight_.push_back(std::move(step));
 }
 
-// The first step in flight fails, and with it the one behind it.
+// Fails the first step in flight, and with it the one behind it.
 void SchedulerSimulation::fail_steps() {
   for (const Launched& step : in_flight_) {
     for (const PlannedSequence& planned : step.plan->sequences) {
@@ -263,7 +263,7 @@ int SchedulerSimulation::longest_cached(const Sequence& sequence, int num_readab
   return 0;
 }
 
-// The step's token: the sequence's, or the one that the step before has sampled.
+// Checks the step's token: the sequence's, or the one that the step before has sampled.
 void SchedulerSimulation::check_admitted(const PlannedSequence& planned) {
   const Sequence& sequence = *planned.sequence;
   Life& life = lives_.at(sample_of(sequence));
@@ -304,7 +304,7 @@ void SchedulerSimulation::write(const Launched& step) {
   }
 }
 
-// The whole context's hash.
+// Returns the whole context's hash.
 std::uint64_t SchedulerSimulation::read_back(const PlannedSequence& planned, const Tables& tables) {
   std::uint64_t hash = start_hash(*planned.sequence);
   for (int p = 0; p < planned.context_len(); ++p) {
@@ -376,8 +376,8 @@ void SchedulerSimulation::collect() {
   for (const auto& sequence : finished) require(lives_.erase(sample_of(*sequence)) == 1u);
 }
 
-// Where a sequence has ended before its prompt was computed, the next one that waited with it goes
-// on in its place.
+// Lets the next sequence that waited with this one go on in its place, where this one ended before
+// its prompt was computed.
 void SchedulerSimulation::go_on_instead_of(const Sequence& sequence) {
   const auto first = first_of_.find(sequence.request_id());
   if (first == first_of_.end() || first->second != rank(sequence)) return;

@@ -26,7 +26,8 @@ FakeBlockTier SchedulerSimulation::make_tier() {
   return tier;
 }
 
-// The blocks that one that fetches has by now are cached, with its own prefix in them.
+// Checks that the blocks which a fetching sequence has by now are cached, with its own prefix in
+// them.
 void SchedulerSimulation::check_fetched(const Sequence& sequence) const {
   const int block_size = options_.scheduler.block_size;
   const int num_tokens = static_cast<int>(sequence.block_table().size()) * block_size;
@@ -51,7 +52,7 @@ int SchedulerSimulation::first_read(int group, int position) const {
   return window == 0 ? 0 : std::max(0, position + 1 - window);
 }
 
-// One that runs has all blocks that its next query reads, and those before it no more.
+// Checks that a running sequence has all blocks that its next query reads, and none before those.
 void SchedulerSimulation::check_tables(const Sequence& sequence) const {
   for (int group = 0; group < num_groups(); ++group) {
     const auto blocks = sequence.block_table(group);

@@ -12,7 +12,8 @@ void SchedulerSimulation::note_before_plan() {
   fetched_before_plan_ = ranks_that_fetch();
 }
 
-// Those that wait for blocks of the tier, and their requests' other samples with them.
+// Returns the sequences that wait for blocks of the tier, and their requests' other samples with
+// them.
 std::set<SchedulerSimulation::Rank> SchedulerSimulation::ranks_that_fetch() const {
   std::set<Rank> ranks;
   for (const auto& sequence : scheduler_.fetching()) {
@@ -73,8 +74,8 @@ void SchedulerSimulation::check_plan(const Plan& plan, bool is_ahead) {
   check_nobody_waits_in_vain(plan);
 }
 
-// A step is planned wherever a sequence runs or could. Sequences that wait for the tier's blocks
-// wait for a bounded time.
+// Checks that a step is planned wherever a sequence runs or could. Sequences that wait for the
+// tier's blocks wait for a bounded time.
 void SchedulerSimulation::check_progress(const Plan& plan) {
   num_steps_without_plan_ = plan.empty() && !scheduler_.idle() ? num_steps_without_plan_ + 1 : 0;
   if (!plan.empty()) return;
@@ -85,8 +86,8 @@ void SchedulerSimulation::check_progress(const Plan& plan) {
                                          (groups_.blocks_for(options.max_model_len) + 1));
 }
 
-// A request that was given a turn goes before all others that came first of all that waited in the
-// queue.
+// Notes a turn. A request that was given one goes before all others that came first of all that
+// waited in the queue.
 void SchedulerSimulation::note_turn() {
   const std::uint64_t num_turns = scheduler_.counters().num_priority_turns;
   if (num_turns == num_turns_) return;
@@ -114,7 +115,7 @@ void SchedulerSimulation::note_turn() {
     first->second = moved(first->second);
 }
 
-// Those that ran and hold nothing now are behind all that still run.
+// Checks that those that ran and hold nothing now are behind all that still run.
 void SchedulerSimulation::check_preempted(const std::set<const Sequence*>& planned, bool is_ahead) {
   blocks_were_short_ = false;
   for (auto it = running_.begin(); it != running_.end();) {
@@ -140,9 +141,10 @@ void SchedulerSimulation::check_preempted(const std::set<const Sequence*>& plann
   }
 }
 
-// A decode is left out of a step that prompts have for themselves, never twice in a row. It is also
-// left out where it is the last of all and finds no block. Behind a step in flight a sequence is
-// left out that has ended or is about to, or that waits with its request's other samples.
+// Checks which decodes are left out. A decode is left out of a step that prompts have for
+// themselves, never twice in a row. It is also left out where it is the last of all and finds no
+// block. Behind a step in flight a sequence is left out that has ended or is about to, or that
+// waits with its request's other samples.
 void SchedulerSimulation::check_decodes(const Plan& plan, const std::set<const Sequence*>& planned,
                                         bool is_ahead) {
   const bool decodes_have_part = plan.num_decodes > 0;
@@ -202,7 +204,7 @@ int SchedulerSimulation::num_rows_to_read(const Sequence& sequence) {
   return sequence.scores_prompt() ? sequence.num_prompt_tokens() - 1 : 0;
 }
 
-// How many tokens the sequence has for the step: one that the step in flight samples among them.
+// Returns how many tokens the sequence has for the step, with one that the step in flight samples.
 int SchedulerSimulation::check_awaited(const PlannedSequence& planned) const {
   const Sequence& sequence = *planned.sequence;
   const bool awaits = planned.first_position == sequence.num_tokens();

@@ -12,7 +12,8 @@
 namespace pagoda {
 namespace {
 
-// All bits set is a NaN of every floating-point type, and a code that is never written as int8.
+// Sets all bits, which is a NaN of every floating-point type, and a code that is never written as
+// int8.
 void fill_with_nan(Exec& exec, const Tensor& cache, int block_id, int num_blocks) {
   const std::span<const std::byte> bytes = exec.read(cache).value();
   const std::size_t block_bytes = bytes.size() / static_cast<std::size_t>(num_blocks);

@@ -19,7 +19,8 @@ constexpr std::array kCpuIsas = {CpuIsa::kPortable, CpuIsa::kNeon, CpuIsa::kAvx2
                                  CpuIsa::kAmx};
 
 #if defined(__x86_64__)
-// The compiler's own checks look at what the system saves of the registers, too.
+// Returns whether AVX2, FMA and F16C can be used. The compiler's checks also ask whether the system
+// saves the registers.
 bool has_avx2() {
   unsigned int eax = 0, ebx = 0, ecx = 0, edx = 0;
   const bool has_f16c = __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
@@ -33,7 +34,7 @@ bool has_avx512() {
          __builtin_cpu_supports("avx512bf16");
 }
 
-// Linux saves the tiles, 8 KB a thread, for processes that have asked for them
+// Asks Linux to save the tiles, 8 KB a thread. It does so only for processes that have asked
 // (Documentation/arch/x86/xstate.rst).
 bool may_use_tiles() {
 #if defined(__linux__)

@@ -16,14 +16,14 @@ constexpr std::int64_t kReleaseBytes = std::int64_t{4} << 20;
 // another thread attends to a short context, and a part of a second-level cache.
 constexpr std::size_t kBytesReadNext = std::size_t{128} << 10;
 
-// Rows [begin, end) of a matrix have been packed.
+// Releases the pages of rows [begin, end) of a matrix, which have been packed.
 void release_rows(const HostTensor& matrix, std::int64_t begin, std::int64_t end) {
   if (!matrix.storage || matrix.format == WeightFormat::kAffine) return;
   const std::int64_t row_bytes = packed_bytes(matrix.format, matrix.shape[1]);
   matrix.storage->release_pages(matrix.bytes.subspan(begin * row_bytes, (end - begin) * row_bytes));
 }
 
-// Where each part's panels lie, and how many bytes they take together.
+// Decides where each part's panels lie; returns how many bytes they take together.
 std::int64_t lay_out(std::span<const HostTensor> parts, WeightUse use,
                      std::vector<WeightSegment>& segments) {
   const bool is_interleaved = use == WeightUse::kGated;
@@ -85,8 +85,8 @@ void CpuWeight::read_row(std::int64_t row, float* values) const {
   PAGODA_CHECK(false, fmt::format("[weight] row {} past the end", row));
 }
 
-// The first byte of a pair of panels, of all segments, or the end of the last one. A thread
-// multiplies both weights where parts are interleaved.
+// Returns the first byte of a pair of panels, counted over all segments, or the end of the last
+// one. A thread multiplies both weights where parts are interleaved.
 const std::byte* CpuWeight::pair(std::int64_t index) const {
   auto segment = segments_.begin();
   for (; !segment->is_interleaved() && segment + 1 != segments_.end(); ++segment) {

@@ -66,12 +66,12 @@ namespace pagoda::cpu {
 
 inline constexpr int kPanelColumns = 16;
 inline constexpr int kLineBytes = 64;
-// Powers of a column of integers of 14 bits span no more binades.
+// The most binades between the powers of one column of 14-bit integers.
 inline constexpr int kPowersRange = 48;
-// Those of so many k are within that factor of each other.
+// The powers of a column within kPowersSpan k differ by a factor of kPowersRangeOfSpan at most.
 inline constexpr int kPowersSpan = 256;
 inline constexpr int kPowersRangeOfSpan = 4;
-// The k that kernels take at a time, and to an even number of which rows of x are padded.
+// The k that kernels take at a time. Rows of x are padded to an even number of these.
 inline constexpr int kUnit = 32;
 
 enum class PanelKind : std::uint8_t {
@@ -116,7 +116,7 @@ __attribute__((always_inline)) inline void with_kind(PanelKind kind, const Visit
   with_kind_of(kind, visit, std::make_integer_sequence<int, kNumPanelKinds>());
 }
 
-// The numbers that stand in a group's header.
+// How a group's header stores scales and minima.
 enum class PanelHeader : std::uint8_t {
   kNone,
   kPowers,        // a float32 power of two

@@ -46,7 +46,7 @@ float load_half(const std::byte* row, int column) {
   return to_float(value);
 }
 
-// Bits [shift, shift + kBits) of a group's codes into a plane, and back.
+// Puts bits [shift, shift + kBits) of a group's codes into a plane; add_plane() reads them.
 template <int kBits>
 void put_plane(const std::uint8_t* codes, int group, int shift, int column, std::byte* plane) {
   constexpr int kCodes = 16 / kBits;  // a half-word
@@ -119,7 +119,7 @@ void codes_of(const Block& block, std::uint8_t* codes)
   }
 }
 
-// The formats of 32 values: kUnits blocks a group.
+// Packs formats with blocks of 32 values: kUnits blocks a group.
 template <PanelKind kKind, typename Block>
 void put_small_blocks(const std::byte* row, std::int64_t cols, int column, std::byte* panel) {
   constexpr PanelFormat kFormat = panel_format(kKind);
@@ -179,7 +179,7 @@ void put_minimum_scale(const auto& packed, int column, std::byte* group) {
   }
 }
 
-// The formats of 256 values: a block a group.
+// Packs formats with blocks of 256 values: one block a group.
 template <PanelKind kKind, typename Block>
 void put_super_blocks(const std::byte* row, std::int64_t cols, int column, std::byte* panel) {
   constexpr PanelFormat kFormat = panel_format(kKind);
@@ -240,22 +240,24 @@ void get_float32(const std::byte* panel, std::int64_t cols, int column, float* v
   }
 }
 
-// The power of two under which integers of 14 bits hold values up to `largest`, but `least` at
-// least. NaN where that is no number: so is then every product.
+// Returns the least power of two, and at least `least`, under which integers of 14 bits hold values
+// up to `largest`. Returns NaN where `largest` is no finite number, so that every product is NaN.
 float power_for(float largest, float least) {
   if (!std::isfinite(largest)) return std::numeric_limits<float>::quiet_NaN();
   if (largest == 0) return least;
   return std::max(std::ldexp(1.0f, std::max(std::ilogb(largest) - 12, -126)), least);
 }
 
-// To the nearest, ties to even, of magnitudes below 2^22: the sum's last bit counts ones.
+// Rounds to the nearest integer, ties to even. The magnitude is below 2^22, so that the last bit of
+// the sum counts ones.
 std::int32_t round_to_integer(float value) {
   constexpr float kOnes = 12582912.0f;  // 1.5 * 2^23
   return static_cast<std::int32_t>(std::bit_cast<std::uint32_t>(value + kOnes) -
                                    std::bit_cast<std::uint32_t>(kOnes));
 }
 
-// The bits of the largest magnitude: as integers they order magnitudes as they are, NaN above all.
+// Returns the largest magnitude. Magnitudes are compared by their bits, among which NaN is the
+// largest.
 template <typename Element>
 float largest_magnitude(const std::byte* row, std::int64_t cols) {
   constexpr std::int64_t kAtOnce = 64;

@@ -8,7 +8,7 @@ namespace pagoda {
 namespace {
 
 #if defined(__x86_64__)
-// As AMD counts them: the base family and the extended one.
+// Returns the family as AMD counts it: the base family plus the extended one.
 unsigned int family_of(unsigned int signature) {
   return ((signature >> 8) & 15) + ((signature >> 20) & 255);
 }

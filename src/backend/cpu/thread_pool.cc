@@ -47,7 +47,7 @@ void relax() {
 #endif
 }
 
-// Whether `condition` came true within `time`.
+// Returns whether `condition` came true within `time`.
 template <typename Condition>
 bool spin_until(Condition&& condition, Clock::duration time) {
   Clock::time_point end;
@@ -230,7 +230,7 @@ void ThreadPool::finish(std::uint32_t number, std::uint32_t num_units) {
   is_crowded_.store(true, std::memory_order_relaxed);
 }
 
-// Units done: of the own part, then of others'.
+// Does the thread's own part, then takes of others'; returns the units done.
 std::uint32_t ThreadPool::work(std::uint32_t number, int thread) {
   std::uint32_t done = 0;
   for (int i = 0; i < num_threads_; ++i) {
@@ -273,7 +273,7 @@ std::uint32_t ThreadPool::work_on(std::uint32_t number, int owner, int thread, b
   }
 }
 
-// Units of the job that the workers have done.
+// Returns the units of the job that the workers have done.
 std::uint32_t ThreadPool::num_finished(std::uint32_t number) const {
   std::uint32_t units = 0;
   for (int thread = 1; thread < num_threads_; ++thread) {

@@ -73,10 +73,10 @@ class ThreadPool {
          }});
   }
 
-  // Has bytes that a worker will read in a job to come fetched into its caches while it waits behind
-  // the next one: of_threads[t] by thread t; the caller's own, [0], are left out. They are asked for
-  // and not read: memory that is gone does no harm. `of_threads` itself lives until the next
-  // parallel_for returns. From the thread that calls it.
+  // Makes workers prefetch bytes of a later job into their caches, while they wait after the next
+  // job: of_threads[t] by thread t; the caller's own, [0], are left out. Bytes are prefetched and
+  // not read, so memory that is gone does no harm. `of_threads` itself lives until the next
+  // parallel_for returns. Called from the thread that calls parallel_for.
   void fetch_behind_next(std::span<const std::span<const std::byte>> of_threads, FetchTime time) {
     ahead_ = {of_threads, time};
   }
@@ -164,10 +164,10 @@ class ThreadPool {
   std::unique_ptr<Lane[]> lanes_;
   std::unique_ptr<Tally[]> tallies_;
   alignas(128) std::atomic<std::uint32_t> num_asleep_{0};
-  std::atomic<std::uint32_t> num_wakes_{0};  // sleepers wait for the next
+  std::atomic<std::uint32_t> num_wakes_{0};  // sleepers wait for it to change
   std::atomic<bool> stop_{false};
   std::atomic<bool> is_crowded_{false};  // others want our cores, until crowded_until_
-  std::atomic<int> caller_cpu_{-1};      // when it last called a sleeper
+  std::atomic<int> caller_cpu_{-1};      // from which it last woke a worker
   alignas(128) std::atomic<bool> caller_sleeps_{false};
   std::atomic<std::uint32_t> caller_wakes_{0};
   std::vector<std::thread> threads_;

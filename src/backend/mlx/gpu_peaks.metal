@@ -34,8 +34,8 @@
   if (lane == 0) out[place] = before[place] + sum;
 }
 
-// Eight chains a lane, p.count rounds of 64 fma each. before and out [threads]: the chains begin at
-// what was before and 0 to 7 more; out is their mean.
+// Each lane runs eight chains of fma, p.count rounds of 64. before and out: [threads]. The chains
+// start at before + 0 to before + 7; out is their mean.
 [[kernel]] void gpu_peaks_fma(device const float* before [[buffer(0)]],
                               device float* out [[buffer(1)]],
                               constant GpuPeaksParameters& p [[buffer(2)]], PAGODA_THREAD) {

@@ -24,7 +24,8 @@ struct Trials {
   std::vector<float> a, b, c;
 };
 
-// A number of many magnitudes: huge ones cancel, and tiny ones vanish beside them.
+// Draws a number from a wide range of magnitudes: huge ones cancel, and tiny ones vanish beside
+// them.
 float draw_number(std::mt19937& random) {
   const auto sign = random() % 2 == 0 ? 1.0f : -1.0f;
   const float fraction = 1 + static_cast<float>(random() % (1 << 23)) * 0x1p-23f;
@@ -42,7 +43,7 @@ float draw_number(std::mt19937& random) {
   }
 }
 
-// Matrices whose elements have nothing to do with one another.
+// Returns matrices whose elements have nothing to do with one another.
 Trials random_trials() {
   Trials trials;
   std::mt19937 random(20);
@@ -52,8 +53,8 @@ Trials random_trials() {
   return trials;
 }
 
-// Matrices of one row, one column and one number throughout, so that all elements of a product are
-// one sum.
+// Returns matrices of one row, one column and one number throughout, so that all elements of a
+// product are one sum.
 Trials uniform_trials() {
   Trials trials;
   std::mt19937 random(21);
@@ -71,7 +72,7 @@ Trials uniform_trials() {
   return trials;
 }
 
-// [trials, 2, 64]
+// Returns the products [trials, 2, 64].
 Result<std::vector<float>> multiply(Exec& exec, const Trials& trials) {
   const Shape shape = {kTrials, kElements};
   MlxOp op{.name = "matrix_units",

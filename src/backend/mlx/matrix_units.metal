@@ -2,8 +2,8 @@
 #include "backend/mlx/kernel.metal.h"
 #include "backend/mlx/matrix_units_metal.h"
 
-// A SIMD group a trial: d = a b + c, all matrices row by row. out [trials, 2, 64]: the matrix units'
-// elements, then the chain's.
+// Each SIMD group computes a trial: d = a b + c, all matrices row by row. out [trials, 2, 64]: the
+// matrix units' elements, then the chain's.
 [[kernel]] void matrix_units(device const float* a [[buffer(0)]],
                              device const float* b [[buffer(1)]],
                              device const float* c [[buffer(2)]], device float* out [[buffer(3)]],

@@ -39,7 +39,7 @@ void set_lines(mx::array& array, mx::allocator::Data memory) {
   array.set_data(std::move(memory), array.size(), array.strides(), flags, begin);
 }
 
-// An array without values, of whole lines.
+// Returns an array of whole lines without values.
 mx::array lines_of(std::size_t bytes) {
   mx::array array({static_cast<mx::ShapeElem>(bytes / sizeof(std::int32_t))}, mx::int32, nullptr,
                   {});
@@ -137,7 +137,7 @@ Tensor MlxExec::upload(DType dtype, const Shape& shape, std::span<const std::byt
   return tensor;
 }
 
-// One array for all; each begins at a line of its own.
+// Uploads one array for all of them; each begins at a line of its own.
 void MlxExec::upload_packet(std::span<const HostArray> arrays, std::span<Tensor> tensors) {
   std::size_t total = kLine;
   for (const HostArray& array : arrays) total += round_up(array.bytes.size());

@@ -37,7 +37,7 @@ std::vector<float> read_floats(MlxExec& exec, const Tensor& tensor) {
   return values;
 }
 
-// A view's elements, by the strides that define it.
+// Returns a view's elements, read by the strides that define it.
 std::vector<float> elements_of(const Tensor& view, const std::vector<float>& buffer) {
   std::vector<float> values;
   const Shape& shape = view.shape();
@@ -53,12 +53,12 @@ std::vector<float> elements_of(const Tensor& view, const std::vector<float>& buf
   return values;
 }
 
-// Threads as few as a test needs: several Execs live at once here.
+// Makes an Exec with as few threads as a test needs: several of them live at once here.
 std::unique_ptr<Exec> make_mlx_exec() {
   return make_exec({.backend = Backend::kMlx, .num_threads = 1}).value();
 }
 
-// An op whose body computes each element of x apart.
+// Runs an op that computes each element of x by itself.
 template <typename Function>
 Tensor map(Exec& exec, const Tensor& x, Function&& function) {
   MlxOp op{.name = "map", .inputs = {x}, .outputs = {{x.dtype(), x.shape()}}};

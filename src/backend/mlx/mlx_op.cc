@@ -149,7 +149,7 @@ class Primitive final : public mx::Primitive {
     }
   }
 
-  // The op is evaluated once, so its body moves on to the call.
+  // Makes the host's call. The op is evaluated once, so its body moves to the call.
   HostCall host_call(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) {
     HostCall call{.body = std::move(op_.host), .host = host_};
     for (std::size_t i = 0; i < inputs.size(); ++i)

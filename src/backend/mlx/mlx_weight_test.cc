@@ -24,7 +24,7 @@ class OwnedBytes final : public HostStorage {
   mutable std::size_t released = 0;
 };
 
-// Random bits, but for the scales, which are finite.
+// Makes a matrix of random bits, except for the scales, which are finite.
 HostTensor make_blocks(WeightFormat format, const Shape& shape, std::mt19937& random) {
   const WeightFormatTraits& traits = traits_of(format);
   const std::int64_t size = packed_bytes(format, shape.num_elements());
@@ -77,7 +77,7 @@ const std::uint32_t* words_of(const Tensor& panels) {
   return whole_array(panels).data<std::uint32_t>() + panels.offset();
 }
 
-// All values of a weight, row by row.
+// Returns all values of a weight, row by row.
 std::vector<float> values_of(const Weight& weight) {
   std::vector<float> values;
   for (const WeightSegment& segment : mlx_weight(weight).segments) {

@@ -34,7 +34,7 @@ void unpack_nibbles(const Block& block, std::uint8_t* codes) {
   }
 }
 
-// Each takes block `b` of a unit; of super-blocks a unit is one.
+// Takes block `b` of a unit. A super-block is a whole unit.
 void take(const BlockQ8_0& block, int b, UnitColumn& unit) {
   unit.halves[b] = block.scale.bits;
   for (int i = 0; i < kBlockSize; ++i) {
@@ -259,7 +259,7 @@ void put_unit(const PanelFormat& format, const UnitColumn& unit, int column, std
   put_planes(format, unit, column, out + sections.low, out + sections.high);
 }
 
-// Plain types are pieces from end to end: a column's 16 bytes stand 512 bytes apart.
+// Packs plain types in pieces of 16 bytes. A column's pieces stand 512 bytes apart.
 void pack_plain(std::span<const std::byte> row, int column, std::uint32_t* panel) {
   constexpr std::size_t kBytes = 16;
   auto* out = reinterpret_cast<std::byte*>(panel) + kBytes * static_cast<std::size_t>(column);

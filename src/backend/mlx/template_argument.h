@@ -13,6 +13,7 @@ namespace pagoda::mlx {
 std::string_view template_argument(DType dtype);
 // REQUIRES: 0 to kMostTemplateNumber.
 std::string_view template_argument(std::int64_t number);
-inline constexpr int kMostTemplateNumber = 1024;  // a head_dim, as model configurations are held to
+// the largest head_dim that a model configuration may have
+inline constexpr int kMostTemplateNumber = 1024;
 
 }  // namespace pagoda::mlx

@@ -17,7 +17,7 @@ struct LatencyFlags {
   int num_rounds = 3;
 };
 
-// Each phase's median round, beside the limits measured at that very round.
+// Returns each phase's median round, with the limits measured at that round.
 BenchRound median_of(std::vector<BenchRound> rounds) {
   const auto median_by = [&](double BenchRound::*seconds) {
     std::sort(rounds.begin(), rounds.end(),

@@ -37,8 +37,8 @@ struct Unfinished {
   Status error;
 };
 
-// Past the text: token ids in, and of what comes out only the ends, so that nothing but the engine
-// takes time on the machine's cores.
+// Generates without text: token ids go in, and only the ends of answers are looked at. So nothing
+// but the engine takes time on the machine's cores.
 Status generate_all(Engine& engine, std::vector<GenerationRequest> requests) {
   const auto unfinished = std::make_shared<Unfinished>();
   unfinished->count = requests.size();

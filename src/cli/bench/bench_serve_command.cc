@@ -39,7 +39,7 @@ struct BenchServeFlags {
   std::string plot_path;
 };
 
-// The first model that the server lists. One that lists none will do where the user has named it.
+// Returns the model that the user has named, or the first one that the server lists.
 Result<std::string> find_model(const ServerAccess& server, const std::string& asked) {
   PAGODA_ASSIGN_OR_RETURN(const HttpAnswer answer, ask_server(server, "/v1/models"));
   if (!asked.empty()) return asked;
@@ -57,7 +57,7 @@ Result<std::string> find_model(const ServerAccess& server, const std::string& as
   return body[id].get<std::string>();
 }
 
-// POST /tokenize as Pagoda and vLLM spell it, or as llama-server does.
+// Asks POST /tokenize as Pagoda and vLLM spell it, or as llama-server does.
 std::optional<std::vector<int>> tokenize(const ServerAccess& server, const json& question) {
   const Result<HttpAnswer> answer = ask_server(server, "/tokenize", json_text(question));
   if (!answer.ok() || answer.value().status != 200) return {};
@@ -111,7 +111,7 @@ LoadRun run_with_progress(const char* title, LoadOptions options,
   return run_load(options, requests);
 }
 
-// Why a run is worth nothing, if it is.
+// Returns an error where a run has no usable figures.
 Status check_run(const ServerAccess& server, const LoadRun& run) {
   const auto& records = run.records;
   const auto failed = std::find_if(records.begin(), records.end(),

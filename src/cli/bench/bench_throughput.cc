@@ -12,7 +12,7 @@
 namespace pagoda {
 namespace {
 
-// The figures of vLLM's benchmarks by their names, besides the phases'.
+// Returns the figures under the names of vLLM's benchmarks, and each phase's.
 OrderedJson throughput_figures(const BenchedModel& bench, const BenchRound& round) {
   OrderedJson figures = bench_figures(bench, round);
   const double num_prompts = bench.flags().num_prompts;

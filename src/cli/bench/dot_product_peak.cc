@@ -80,7 +80,7 @@ bool has_tile_products() {
   return amx_state() == AmxState::kUsable;
 }
 
-// Tiles begin with zeros. GCC's intrinsics take the tiles' numbers as they are written.
+// Multiplies tiles that begin with zeros. GCC's intrinsics require the tiles' numbers as constants.
 __attribute__((target("amx-tile,amx-bf16"))) double bf16_tile_products(std::size_t rounds) {
   const TileShapes shapes;
   asm volatile("" ::"m"(shapes));

@@ -9,8 +9,9 @@ namespace pagoda {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// `num_bytes` is a multiple of 4096. kWordsAhead: how far ahead lines are fetched, past the caches
-// (kLocality 0) or into the second level (2); 0 leaves it to the hardware.
+// Returns the bitwise or of all words. num_bytes: a multiple of 4096. kWordsAhead: how far ahead
+// lines are prefetched, past the caches (kLocality 0) or into the second level (2); 0 leaves it to
+// the hardware.
 template <std::size_t kWordsAhead, int kLocality>
 std::uint64_t or_of(const std::uint64_t* HWY_RESTRICT words, std::size_t num_bytes) {
   const hn::ScalableTag<std::uint64_t> d;
@@ -47,7 +48,7 @@ std::uint64_t read_all_into_second_level(const std::uint64_t* HWY_RESTRICT words
   return or_of<768, 2>(words, num_bytes);
 }
 
-// Twelve independent chains hide the latency of four cycles at two a cycle, with room. Returns the
+// Runs twelve independent chains, which hide the latency of four cycles at two a cycle. Returns the
 // products made.
 double float32_products(std::size_t rounds, float* sink) {
   const hn::ScalableTag<float> d;
@@ -147,7 +148,7 @@ double shortest_round(int num_threads, int rounds, const std::function<void(int)
   return shortest;
 }
 
-// Products a second of all threads, in 10^9.
+// Returns the products a second of all threads, in 10^9.
 double peak_gmac(int num_threads, const std::function<double(std::size_t)>& products,
                  std::size_t chain_length = kPeakChainLength) {
   std::vector<double> made(num_threads);

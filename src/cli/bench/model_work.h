@@ -12,8 +12,8 @@ namespace pagoda {
 double layer_products_per_token(const ModelConfig& config);
 double head_products_per_row(const ModelConfig& config);  // hidden state to logits
 
-// Scores and weighted values of a whole prompt of `num_tokens`: a token sees itself and what came
-// before it, within its layer's window.
+// Returns the products of scores and weighted values of a whole prompt of `num_tokens`: a token
+// sees itself and what came before it, within its layer's window.
 double attention_products(const ModelConfig& config, std::int64_t num_tokens);
 
 }  // namespace pagoda

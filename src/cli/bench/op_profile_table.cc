@@ -14,7 +14,7 @@ std::string_view phase_name(StepPhase phase) {
   return phase == StepPhase::kDecode ? "decode" : "prefill";
 }
 
-// The ops of one phase, and what its steps did besides.
+// Returns the ops of one phase, and the rest of its steps' time.
 std::vector<OpTotals> ops_of(const OpProfile& profile, StepPhase phase) {
   std::vector<OpTotals> ops;
   double outside = profile.phase(phase).seconds;

@@ -15,7 +15,7 @@ using testing::Not;
 constexpr MachineLimits kLimits = {
     .num_threads = 2, .read_gb_per_s = 40, .float32_gmac_per_s = 100, .bf16_gmac_per_s = 200};
 
-// A decode step whose time is known but for what lies outside its ops.
+// Adds a decode step of which only the time outside its ops is not known.
 void add_decode_step(OpProfile& profile) {
   profile.begin_step(StepPhase::kDecode);
   profile.add({.op = "linear",

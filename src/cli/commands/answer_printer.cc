@@ -16,7 +16,7 @@ using Kind = AnswerPart::Kind;
 constexpr const char* kDim = "\x1b[2m";
 constexpr const char* kPlain = "\x1b[0m";
 
-// https://no-color.org
+// Returns whether styles are wanted there (https://no-color.org).
 bool shows_styles(std::FILE* out) {
   const char* no_color = std::getenv("NO_COLOR");
   const char* terminal = std::getenv("TERM");

@@ -41,8 +41,8 @@ struct InfoFlags {
   std::string kv_cache_dtype = "auto";
 };
 
-// The backends that the user asks about: all, or one that has to be there. `about`: what its device
-// says of itself.
+// Returns the backends that the user asks about: all, or one that has to be there. `about`: what
+// its device says of itself.
 Result<std::vector<Backend>> asked_backends(const std::string& device, std::string& about) {
   PAGODA_ASSIGN_OR_RETURN(const std::optional<Backend> backend, parse_device(device));
   if (!backend) return std::vector<Backend>(kBackends.begin(), kBackends.end());
@@ -71,7 +71,7 @@ Status print_build(const std::vector<Backend>& backends) {
   return ok_status();
 }
 
-// A line of the table, without spaces at its end.
+// Prints a line of the table, without spaces at its end.
 void print_row(std::size_t first_width, const std::string& first,
                const std::vector<std::string_view>& cells) {
   std::string line = fmt::format("{:<{}}", first, first_width);
@@ -99,7 +99,7 @@ void print_ops(const std::vector<Backend>& backends) {
   }
 }
 
-// The formats of the cache that are asked about: one, or those that people take.
+// Returns the formats of the cache that are asked about: one, or the usual ones.
 std::vector<KvFormats> asked_formats(const std::string& dtype) {
   if (const auto formats = parse_kv_formats(dtype).value()) return {*formats};
   std::vector<KvFormats> all;

@@ -21,7 +21,8 @@ constexpr int kLookAgainMs = 100;  // for an interruption
 constexpr const char* kPrompt = "> ";
 using IsInterrupted = std::function<bool()>;
 
-// libedit decodes what is typed by the locale; without one of UTF-8 it would take bytes apart.
+// Sets a locale of UTF-8. libedit decodes what is typed by the locale, and would take bytes apart
+// under another one.
 void use_utf8() {
   std::setlocale(LC_CTYPE, "");
   if (MB_CUR_MAX == 1) std::setlocale(LC_CTYPE, "C.UTF-8");

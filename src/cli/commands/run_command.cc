@@ -86,7 +86,7 @@ json answer_json(const ServedModel& model, const PromptRequest& prompt, const Ti
   return line;
 }
 
-// `prompts` is the text of flags.prompts_file.
+// Reads the prompts of the flags. `prompts`: the text of flags.prompts_file.
 Result<std::vector<PromptRequest>> read_requests(const ServedModel& model, const RunFlags& flags,
                                                  const std::string& prompts) {
   std::vector<PromptRequest> requests;
@@ -112,7 +112,7 @@ Result<std::vector<PromptRequest>> read_requests(const ServedModel& model, const
   return requests;
 }
 
-// One line on stderr where an answer ended because it had to. `which` is "" or " to prompt 2".
+// Says on stderr, in one line, that an answer was cut off. `which` is "" or " to prompt 2".
 void say_if_cut(const ServedModel& model, const TextRequest& request, const TimedAnswer& answer,
                 const std::string& which = "") {
   if (answer.finish_reason != FinishReason::kLength) return;
@@ -125,7 +125,7 @@ void say_if_cut(const ServedModel& model, const TextRequest& request, const Time
   std::fprintf(stderr, "[the answer%s stopped at %s]\n", which.c_str(), limit.c_str());
 }
 
-// One prompt, its text as it comes.
+// Runs one prompt and prints its text as it comes.
 Status run_streamed(ServedModel& model, const PromptRequest& prompt) {
   const TextRequest& request = prompt.text;
   const Clock::TimePoint start = Clock::system().now();
@@ -165,7 +165,7 @@ Status run_whole(ServedModel& model, const RunFlags& flags,
   return ok_status();
 }
 
-// On stderr: stdout is for answers.
+// Prints to stderr, because stdout is for answers.
 void print_profile(const OpProfile& profile, int num_threads) {
   const MachineLimits limits = MachineProbe(num_threads).measure();
   std::fputs(op_profile_table(profile, limits).c_str(), stderr);

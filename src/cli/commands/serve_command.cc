@@ -81,8 +81,8 @@ std::string url_of(const ServerOptions& options, std::uint16_t port) {
                      is_v6 ? "[" + options.host + "]" : options.host, port);
 }
 
-// load(), on a thread of its own: a signal meanwhile ends the process as it would have at once,
-// since loading can't be broken off and leaves nothing behind.
+// Calls load() on a thread of its own. Loading can't be broken off and leaves nothing behind, so a
+// signal meanwhile ends the process.
 Result<std::unique_ptr<ServedModel>> load_unless_interrupted(const EngineFlags& flags,
                                                              const EndSignals& signals) {
   std::future<Result<std::unique_ptr<ServedModel>>> loading =

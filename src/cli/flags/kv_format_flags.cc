@@ -99,7 +99,7 @@ std::optional<KvFormats> pair_of(std::string_view text) {
   return KvFormats{*k, *v};
 }
 
-// A validator of what `parse` takes.
+// Returns a validator that accepts what `parse` accepts.
 template <typename Parse>
 CLI::Validator validator_of(Parse parse) {
   return CLI::Validator(

@@ -206,7 +206,8 @@ int num_sources(const PromptSpec& spec) {
          spec.chat.has_value();
 }
 
-// The conversation that the flags make: templates may print keys in order.
+// Returns the conversation that the flags make. It keeps the order of keys, which templates may
+// print.
 OrderedJson messages_of(const PromptSpec& spec) {
   OrderedJson messages = OrderedJson::array();
   if (spec.system) messages.push_back({{"role", "system"}, {"content", *spec.system}});
@@ -236,7 +237,7 @@ Result<ToolUse> tools_of(const PromptSpec& spec) {
   return tools;
 }
 
-// The grammar that is asked for; none where nothing is.
+// Returns the grammar that is asked for, or none.
 Result<std::optional<GrammarRequest>> grammar_of(const PromptSpec& spec) {
   std::vector<GrammarRequest> asked;
   const auto add = [&](GrammarKind kind, const std::optional<std::string>& text) {

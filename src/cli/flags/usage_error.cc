@@ -14,13 +14,13 @@ namespace pagoda {
 
 namespace {
 
-// The innermost subcommand that was typed.
+// Returns the innermost subcommand that was typed.
 const CLI::App& chosen_command(const CLI::App& app) {
   const auto chosen = app.get_subcommands();
   return chosen.empty() ? app : chosen_command(*chosen.front());
 }
 
-// "pagoda bench serve".
+// Returns "pagoda bench serve" of `serve`.
 std::string full_name(const CLI::App& command) {
   const CLI::App* parent = command.get_parent();
   return (parent == nullptr ? "" : full_name(*parent) + " ") + command.get_name();
@@ -70,7 +70,8 @@ std::string missing_argument(const CLI::App& command) {
   return fmt::format("expected a subcommand: {}; got none", listed(subcommand_names(command)));
 }
 
-// The parser's messages about numbers of values start with the option's name.
+// Returns a clearer message where the parser complains of a number of values. Its own message
+// starts with the option's name.
 std::string wrong_number_of_values(const CLI::App& command, const std::string& message) {
   const std::string name = message.substr(0, message.find(':'));
   const CLI::Option* option = command.get_option_no_throw(name);
@@ -80,7 +81,8 @@ std::string wrong_number_of_values(const CLI::App& command, const std::string& m
   return fmt::format("{}: expected a value, got none", name);
 }
 
-// Flags without a value are all that is not checked before it is converted.
+// Returns the message about a wrong value. Only flags without a value are not checked before it is
+// converted.
 std::string wrong_value(const CLI::App& command, const std::string& message) {
   for (const CLI::Option* option : command.get_options()) {
     if (option->count() == 0 || option->get_items_expected_max() > 0) continue;

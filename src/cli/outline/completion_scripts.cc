@@ -74,7 +74,8 @@ std::string zsh_value(const FlagOutline& flag) {
   return fmt::format(":{}:{}", flag.is_positional ? flag.names[0] : flag.value, action);
 }
 
-// A flag's names are alternatives of which each takes the value; zsh has a specification a name.
+// Returns a specification for each name of a flag, as zsh wants them. Each of the names takes the
+// value.
 std::string zsh_specifications(const FlagOutline& flag) {
   if (flag.is_positional)
     return " \\\n    " + zsh_quoted((flag.is_required ? ":" : "::") + zsh_value(flag).substr(1));

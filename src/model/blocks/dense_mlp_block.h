@@ -24,7 +24,7 @@ struct DenseMlpBlock {
 
 BlockSpec block_spec(const ModelConfig& config, const DenseMlpConfig& mlp, int layer);
 
-// Errors: the checkpoint's.
+// Loads the block. Errors: the checkpoint's.
 Result<DenseMlpBlock> load_block(const BlockSource& source, const DenseMlpConfig& mlp);
 
 }  // namespace pagoda

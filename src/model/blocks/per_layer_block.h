@@ -23,7 +23,7 @@ struct PerLayerEmbedding {
 // Gives the shape of PerLayerEmbedding::projection. REQUIRES: config.per_layer_width > 0.
 ProjectionSpec per_layer_embedding_spec(const ModelConfig& config);
 
-// Errors: the checkpoint's. Undefined where the config has no per_layer_width.
+// Loads the embedding. Errors: the checkpoint's. Undefined where the config has no per_layer_width.
 Result<PerLayerEmbedding> load_per_layer_embedding(Exec& exec, const Checkpoint& checkpoint,
                                                    const ModelConfig& config);
 
@@ -47,7 +47,7 @@ struct PerLayerBlock {
 // REQUIRES: config.per_layer_width > 0.
 BlockSpec per_layer_spec(const ModelConfig& config, int layer);
 
-// Errors: the checkpoint's.
+// Loads the block. Errors: the checkpoint's.
 Result<PerLayerBlock> load_per_layer_block(const BlockSource& source);
 
 }  // namespace pagoda

@@ -39,8 +39,9 @@ constexpr std::string_view kGemma3GgufKeys[] = {"attention.sliding_window_patter
 constexpr NumberRange kCapRange{0, 1e6};
 constexpr int kLargestGemma2Layers = 46, kLargestGemma3Layers = 62;
 
-// GGUF has no key for query_pre_attn_scalar. It is a width of heads but in the largest of each
-// generation, which llama.cpp knows by its layers.
+// Returns the scale, for which GGUF has no key (query_pre_attn_scalar). It follows from the width
+// of a head, except in the largest model of each generation, which llama.cpp knows by its number of
+// layers.
 template <int kLargestLayers>
 float gemma_score_scale(const GgufSizes& sizes, const AttentionConfig& attention) {
   if (sizes.num_layers == kLargestLayers && sizes.hidden_size >= attention.num_heads)

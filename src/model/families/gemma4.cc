@@ -85,7 +85,8 @@ Status read_own_heads(const JsonFields& own, AttentionConfig& layer) {
   return ok_status();
 }
 
-// global_head_dim and num_global_key_value_heads say nothing beside per_layer_config.
+// Warns of global_head_dim and num_global_key_value_heads, which have no effect beside
+// per_layer_config.
 void warn_of_idle_heads(const JsonFields& fields) {
   const auto defaults = parse_json(kGemma4.defaults);
   for (const char* key : {"global_head_dim", "num_global_key_value_heads"}) {
@@ -166,7 +167,8 @@ Status read_per_layer_embedding(const JsonFields& fields, ModelConfig& config) {
                      fields.where(), kVocabKey, vocab_size, config.vocab_size);
 }
 
-// Values are normed, and nothing divides scores by sqrt(head_dim).
+// Sets what all layers have in common: values are normed, and nothing divides scores by
+// sqrt(head_dim).
 void set_gemma4_attention(ModelConfig& config) {
   for (LayerConfig& layer : config.layers) {
     layer.attention().norms_values = true;

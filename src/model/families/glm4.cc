@@ -17,7 +17,7 @@ constexpr TensorNames kGlm4TensorNames = {
 constexpr std::string_view kGlm4Keys[] = {"partial_rotary_factor"};
 constexpr std::string_view kGlm4GgufKeys[] = {"rope.dimension_count"};
 
-// attention_bias is of q, k and v alone.
+// Drops the output's bias: attention_bias is of q, k and v alone.
 Status drop_output_bias(const JsonFields&, ModelConfig& config) {
   config.attention_output_bias = false;
   return ok_status();

@@ -137,7 +137,7 @@ Status read_token_ids(const GgufFile& file, ModelConfig& config) {
   return ok_status();
 }
 
-// serving/embedding_format.cc reads what else it is for.
+// Reads how the model pools. serving/embedding_format.cc reads the rest.
 Status read_pooling(const GgufFile& file, std::string_view architecture, ModelConfig& config) {
   constexpr std::int64_t kRank = 4;
   const std::string key = fmt::format("{}.pooling_type", architecture);

@@ -24,7 +24,8 @@ struct GgufRopeContext {
   int trained_positions;
 };
 
-// llama.cpp's reading: a factor without a type is linear; scale_linear is the factor's older name.
+// Reads the factor as llama.cpp does: a factor without a type is linear; scale_linear is the
+// factor's older name.
 Result<double> read_factor(const ArchitectureKeys& keys) {
   const char* key = keys.has("rope.scaling.factor") ? "rope.scaling.factor" : "rope.scale_linear";
   PAGODA_ASSIGN_OR_RETURN(const double factor, keys.number_or(key, {0, kRopeFactorRange.max}, 0));
@@ -37,7 +38,7 @@ Result<int> original_context(const GgufRopeContext& context) {
                                  context.trained_positions);
 }
 
-// The attention factor stands there, or follows from the factor.
+// Reads YaRN. Its attention factor has a key, or follows from the factor.
 Status read_gguf_yarn(const GgufRopeContext& context, double factor, RopeScaling& scaling,
                       RopeTable& table) {
   const ArchitectureKeys& keys = context.keys;
@@ -65,7 +66,7 @@ Status read_gguf_yarn(const GgufRopeContext& context, double factor, RopeScaling
   return ok_status();
 }
 
-// llama.cpp multiplies by it whatever the type is; beside YaRN alone is it read here.
+// Refuses a YaRN attention factor without YaRN. llama.cpp multiplies by it whatever the type is.
 Status check_no_yarn_factor(const ArchitectureKeys& keys) {
   constexpr std::string_view kKey = "rope.scaling.yarn_attn_factor";
   PAGODA_ASSIGN_OR_RETURN(const double factor, keys.number_or(kKey, kGgufMagnitudeRange, 1));
@@ -93,7 +94,8 @@ Result<RopeScaling> read_gguf_scaling(const GgufRopeContext& context, RopeTable&
   return scaling;
 }
 
-// A tensor of divisors, one a pair: Llama 3's scaling, worked out by the converter, or LongRoPE's.
+// Reads a tensor of divisors, one for each pair: Llama 3's scaling, worked out by the converter, or
+// LongRoPE's.
 Result<std::vector<float>> divided_by(const Checkpoint& checkpoint, std::string_view name,
                                       std::vector<float> inv_freq) {
   PAGODA_ASSIGN_OR_RETURN(const HostTensor divisors, checkpoint.tensor(name));
@@ -160,7 +162,8 @@ void add_table(ModelConfig& config, RopeTable table, IsOther&& is_other) {
   config.rope_tables.push_back(std::move(table));
 }
 
-// Layers with a window rotate by a theta of their own, and are not stretched.
+// Adds the table of layers with a window. They rotate by a theta of their own, and are not
+// stretched.
 Status add_window_table(const GgufRopeContext& context, ModelConfig& config) {
   constexpr std::string_view kOwnKey = "rope.dimension_count_swa";
   const bool has_own_key = context.family.reads_gguf(kOwnKey) && context.keys.has(kOwnKey);

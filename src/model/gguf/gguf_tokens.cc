@@ -157,8 +157,8 @@ class TokenReader {
     if (std::find(ids.begin(), ids.end(), id) == ids.end()) ids.push_back(id);
   }
 
-  // Where the answer's last part ends with tokens of its own, <|end|> only ends a part before it;
-  // where <|tool_response> ends a turn, </s> is what a page of HTML may hold.
+  // Makes exceptions. Where the answer's last part ends with tokens of its own, <|end|> only ends a
+  // part before it. Where <|tool_response> ends a turn, </s> is what a page of HTML may hold.
   void make_exceptions() {
     const bool has_call = ends("<|call|>") || ends("<|calls|>");
     if (ends("<|return|>") || (has_call && ends("<|flush|>"))) remove_end("<|end|>", kUserDefined);

@@ -53,8 +53,8 @@ bool is_class(const JsonFields& fields, const std::string& name) {
   return classes != nullptr && *classes == nlohmann::json{name};
 }
 
-// `architectures`: a reward model or an encoder of the family is no causal model, whatever else its
-// config says. Nothing is said where the key is absent.
+// Checks that `architectures` names the causal model. A reward model or an encoder of the family is
+// none, whatever else its config says. The key may be absent.
 Status check_class(const JsonFields& fields, std::string_view causal_class) {
   const nlohmann::json* classes = fields.find("architectures");
   if (classes == nullptr) return ok_status();
@@ -69,14 +69,15 @@ Status check_class(const JsonFields& fields, std::string_view causal_class) {
   return ok_status();
 }
 
-// The same, or the family's class without a head for tokens.
+// Does the same, but also accepts the family's classes for embeddings and for scores.
 Status check_text_class(const JsonFields& fields, const Family& family) {
   if (is_class(fields, base_class_of(family)) || is_class(fields, score_class_of(family)))
     return ok_status();
   return check_class(fields, family.causal_class);
 }
 
-// `auto_map` names classes that lie beside the weights, whose code nothing here runs.
+// Refuses an `auto_map`: it names classes beside the weights, and no code of a checkpoint is run
+// here.
 Status check_own_code(const JsonFields& fields, std::string_view causal_class,
                       std::string_view taken_over) {
   if (!fields.has("auto_map")) return ok_status();
@@ -200,7 +201,8 @@ Status read_flags(const JsonFields& fields, const Family& family, ModelConfig& c
   return ok_status();
 }
 
-// The ids under `key` that the vocabulary has: no text holds the others, and tools write them.
+// Returns the ids under `key` that the vocabulary has. Tools also write ids beyond it, which no
+// text holds.
 Result<std::vector<int>> read_ids(const JsonFields& fields, const char* key, int vocab_size) {
   constexpr IntegerRange kWhole{-(1LL << 53), 1LL << 53};
   PAGODA_ASSIGN_OR_RETURN(const std::vector<std::int64_t> written, fields.integers(key, kWhole));
@@ -216,7 +218,7 @@ Result<std::vector<int>> read_ids(const JsonFields& fields, const char* key, int
   return ids;
 }
 
-// Ids that `fields` has replace those in the config.
+// Reads token ids. Those that `fields` has replace those in the config.
 Status read_token_ids(const JsonFields& fields, ModelConfig& config) {
   PAGODA_ASSIGN_OR_RETURN(const std::vector<int> ends,
                           read_ids(fields, "eos_token_id", config.vocab_size));

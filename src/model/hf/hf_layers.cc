@@ -23,7 +23,7 @@ Result<int> read_head_dim(const JsonFields& fields, int hidden_size, int num_hea
   return hidden_size / num_heads;
 }
 
-// layer_types: "full_attention" or "sliding_attention" for each layer.
+// Reads layer_types: "full_attention" or "sliding_attention" for each layer.
 Status read_layer_types(const JsonFields& fields, int window, ModelConfig& config) {
   const nlohmann::json& types = *fields.find("layer_types");
   if (!types.is_array() || types.size() != config.layers.size()) {
@@ -114,8 +114,8 @@ Status read_scores(const JsonFields& fields, const Family& family, AttentionConf
 
 }  // namespace
 
-// no_rope_layers has a 0 for each layer that is not rotated; without it, that is every
-// no_rope_layer_interval-th.
+// Reads which layers are rotated. no_rope_layers has a 0 for each layer that is not; without it,
+// that is every no_rope_layer_interval-th.
 Result<std::vector<bool>> read_rotated_layers(const JsonFields& fields, int num_layers) {
   PAGODA_ASSIGN_OR_RETURN(const std::vector<std::int64_t> listed,
                           fields.integers("no_rope_layers", {0, 1}));
@@ -132,7 +132,7 @@ Result<std::vector<bool>> read_rotated_layers(const JsonFields& fields, int num_
   return rotated;
 }
 
-// All layers are alike but for their windows, and what goes with those.
+// Reads the layers, which differ in their windows and in what depends on those.
 Status read_layers(const JsonFields& fields, const Family& family, ModelConfig& config) {
   AttentionConfig layer = {.qk_norm = family.qk_norm};
   PAGODA_ASSIGN_OR_RETURN(const int num_layers, fields.integer("num_hidden_layers", kLayerRange));

@@ -71,7 +71,7 @@ Result<std::string> read_type(const JsonFields& block, const Family& family) {
       block.where(), printable(type));
 }
 
-// A number beside a type that does not read it: it was meant for another type.
+// Refuses a number that this type of rotation does not read: it was meant for another type.
 Status check_no_other_numbers(const JsonFields& block, const RopeType& type) {
   for (const char* key :
        {"factor", "low_freq_factor", "high_freq_factor", "attention_factor", "beta_fast",
@@ -84,13 +84,13 @@ Status check_no_other_numbers(const JsonFields& block, const RopeType& type) {
   return ok_status();
 }
 
-// The positions that a model was trained for before its context was stretched.
+// Returns the positions that a model was trained for before its context was stretched.
 Result<int> original_positions(const RopeContext& context, const JsonFields& block) {
   return block.integer_or("original_max_position_embeddings", kPositionRange,
                           context.trained_positions);
 }
 
-// How many times longer the context became.
+// Returns how many times longer the stretched context is than the original one.
 Result<double> stretch_factor(const RopeContext& context, const JsonFields& block, int original) {
   return block.number_or("factor", kRopeFactorRange,
                          static_cast<double>(context.trained_positions) / original);
@@ -224,7 +224,7 @@ Result<RopeTable> read_table(const RopeContext& context, const RopeBlock& writte
   return table;
 }
 
-// Ministral 3's llama_4_scaling_beta, beside its YaRN.
+// Reads Ministral 3's llama_4_scaling_beta, which stands beside its YaRN.
 Status read_query_growth(const RopeContext& context, const JsonFields& block, ModelConfig& config) {
   if (!context.family.reads("llama_4_scaling_beta") || !block.has("llama_4_scaling_beta"))
     return ok_status();

@@ -36,8 +36,8 @@ Result<RopeBlock> block_under(const JsonFields& fields, const char* key) {
   return RopeBlock{.keys = block.json(), .where = block.where()};
 }
 
-// The one block of all layers: rope_scaling before rope_parameters, theta and all. The original
-// positions at the top win over those in the block.
+// Reads the one block that all layers share. rope_scaling goes before rope_parameters, with its
+// theta. The original positions at the top win over those in the block.
 Result<RopeBlock> read_shared_block(const JsonFields& config) {
   const bool has_scaling = is_filled(config.find("rope_scaling"));
   if (has_scaling && is_filled(config.find("rope_parameters"))) {
@@ -76,7 +76,7 @@ Status check_beside_blocks(const JsonFields& parameters, const Family& family) {
   return ok_status();
 }
 
-// Within the block of a layer type transformers does not look for it.
+// Refuses `truncate` in the block of a layer type, where transformers does not look for it.
 Status check_truncate(const JsonFields& block) {
   if (!block.has("truncate") || *block.find("truncate") == true) return ok_status();
   return unsupported("[config] {}: truncate {} is not supported for layers of one type",
@@ -130,7 +130,7 @@ Status add_thetas(const JsonFields& config, const Family& family, RopeBlocks& bl
   return ok_status();
 }
 
-// Without a spelling before rope_parameters, each block has its own theta.
+// Requires a theta in each block, as rope_parameters without an older spelling have it.
 Status check_thetas(const JsonFields& parameters) {
   for (const char* type : {kFull, kWindows}) {
     PAGODA_ASSIGN_OR_RETURN(const JsonFields block, parameters.object(type));
@@ -145,7 +145,7 @@ Result<JsonFields> object_or_nothing(const JsonFields& fields, const char* key) 
   return fields.object(key);
 }
 
-// A block for each type of layer.
+// Reads a block for each type of layer.
 Result<RopeBlocks> read_type_blocks(const JsonFields& config, const Family& family) {
   PAGODA_ASSIGN_OR_RETURN(const JsonFields parameters,
                           object_or_nothing(config, "rope_parameters"));

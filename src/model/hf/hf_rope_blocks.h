@@ -26,8 +26,8 @@ struct RopeBlocks {
   RopeBlock windows;  // of layers with a window, where these have a rotation of their own
 };
 
-// Errors: kUnsupported or kInvalidArgument for spellings beside each other of which none is known to
-// win; they name the key. Says in the log which keys another one makes idle.
+// Reads the blocks. Errors: kUnsupported or kInvalidArgument for spellings beside each other of
+// which none is known to win; they name the key. Says in the log which keys another one makes idle.
 Result<RopeBlocks> read_rope_blocks(const JsonFields& config, const Family& family);
 
 }  // namespace pagoda

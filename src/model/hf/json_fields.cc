@@ -9,7 +9,8 @@
 namespace pagoda {
 namespace {
 
-// 2048, or 2048.0 as some tools write it; nothing for other values and for huge ones.
+// Returns 2048 for 2048, or for 2048.0 as some tools write it; nothing for other values and for
+// huge ones.
 std::optional<std::int64_t> whole_number(const nlohmann::json& value) {
   constexpr double kLargest = 1LL << 53;
   if (!value.is_number()) return std::nullopt;

@@ -21,7 +21,7 @@ struct CaseEntries {
   std::vector<std::uint32_t> numbers;  // random, one an entry
 };
 
-// Rows that hold numbers or -inf, as float32 values.
+// Returns rows that hold numbers or -inf, as float32 values.
 std::vector<float> case_number_rows(std::span<const int> rows, int vocab_size);
 
 }  // namespace pagoda

@@ -7,7 +7,7 @@
 namespace pagoda {
 namespace {
 
-// Few tokens, half of them, nearly all, all or none.
+// Returns a mask that allows few tokens, half of them, nearly all, all, or none.
 std::vector<std::int32_t> case_mask(int row, int num_words) {
   std::mt19937 random(static_cast<std::uint32_t>(row));
   std::vector<std::int32_t> words;

@@ -7,7 +7,8 @@
 namespace pagoda::cpu {
 namespace {
 
-// A grammar allows few tokens or nearly all, so most words are all clear or all set.
+// Copies the allowed logits. A grammar allows few tokens or nearly all, so most words have all bits
+// clear or all set.
 template <typename T>
 void copy_allowed(const T* from, std::span<const std::int32_t> words, std::int64_t vocab_size,
                   T* to) {

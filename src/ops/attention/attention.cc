@@ -9,8 +9,8 @@
 namespace pagoda {
 namespace {
 
-// Each sequence's keys and values once, from the first that its first query sees; the products of
-// scores and of weighted values.
+// Counts each sequence's keys and values once, from the first that its first query sees, and the
+// products of scores and of weighted values.
 OpCall attention_call(const Tensor& q, const KvView& view, const StepBatch& batch, int window) {
   double entries = 0;
   double pairs = 0;  // of a query and an entry that it sees

@@ -43,7 +43,7 @@ CacheLayout make_layout(const AttentionShape& shape) {
   return layout;
 }
 
-// [blocks, block_size, kv_heads, head_dim] with every sequence's entries at their slots.
+// Returns [blocks, block_size, kv_heads, head_dim] with every sequence's entries at their slots.
 std::vector<float> scatter(const AttentionShape& shape, const CacheLayout& layout,
                            std::span<const float> entries) {
   const std::int64_t width = std::int64_t{shape.kv_heads} * shape.head_dim;
@@ -82,8 +82,8 @@ bool are_consecutive(std::span<const std::int32_t> blocks) {
          }) == blocks.end();
 }
 
-// Listed tokens that follow one another in a sequence make one part; any other token starts the
-// next.
+// Makes a batch of the listed tokens. Tokens that follow one another in a sequence make one part;
+// any other token starts the next.
 std::shared_ptr<HostBatch> make_batch(const AttentionShape& shape, const CacheLayout& layout,
                                       std::span<const int> tokens) {
   const std::vector<Place> places = token_places(shape);

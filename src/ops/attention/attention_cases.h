@@ -48,7 +48,7 @@ std::vector<AttentionShape> attention_grid();
 std::vector<AttentionShape> attention_shapes();
 AttentionInputs attention_inputs(const AttentionShape& shape);
 float attention_scale(const AttentionShape& shape);
-// Slots that no sequence owns hold NaN.
+// Makes a case in which slots that no sequence owns hold NaN.
 OpCase make_attention_case(const AttentionShape& shape);
 // Returns the outputs of some of its tokens, [tokens, heads, head_dim]; it must be possible.
 std::vector<float> run_attention(Exec& exec, const AttentionShape& shape,

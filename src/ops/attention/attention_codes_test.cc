@@ -33,7 +33,7 @@ Tensor attend_without_vnni(Exec& exec, const Tensor& q, const KvView& view, cons
   return cpu::attention_on(AttentionPath::kCodes, false, exec, q, view, batch, args);
 }
 
-// Both paths of each format that has codes, alone or beside floats.
+// Returns both paths of each format that has codes, alone or beside floats.
 std::vector<Way> ways(std::int64_t head_dim) {
   std::vector<Way> all;
   for (const KvFormats& formats : kKvCaseFormats) {

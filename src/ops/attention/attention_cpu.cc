@@ -51,7 +51,7 @@ AttentionWorkers workers_of(const AttentionCall& call) {
   return is_bf16 ? bf16_workers() : float_workers();
 }
 
-// Memory of a step for `count` items.
+// Allocates memory of a step for `count` items.
 std::span<AttentionItem> allocate_items(Exec& exec, std::int64_t count, Tensor& memory) {
   static_assert(sizeof(AttentionItem) % sizeof(std::int32_t) == 0 &&
                 std::is_trivially_copyable_v<AttentionItem>);

@@ -274,7 +274,8 @@ void AttentionPlan::add_prompts(const PromptRange& range, MetalLaunch& launch) c
   launch.flops += range.flops;
 }
 
-// Bytes that all of the step's queries need once: their sequences' entries, and themselves.
+// Returns the bytes that all of the step's queries need once: their sequences' entries, and their
+// own.
 double bytes_of(const Tensor& q, const KvView& view, const StepBatch& batch, int window) {
   double entries = 0;
   for (int seq = 0; seq < batch.num_seqs; ++seq) {
@@ -286,7 +287,7 @@ double bytes_of(const Tensor& q, const KvView& view, const StepBatch& batch, int
          8 * static_cast<double>(q.num_elements());
 }
 
-// One op, or several that write to one output in turn.
+// Runs one op, or several that write to one output, one after the other.
 Tensor run_on_metal(Exec& exec, const MlxOp& op, const Tensor& q, const KvView& view,
                     const StepBatch& batch, const AttentionArgs& args) {
   const AttentionPlan plan(q, view, batch, args);

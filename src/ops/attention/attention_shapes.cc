@@ -55,8 +55,8 @@ std::vector<AttentionShape> small_shapes() {
   return shapes;
 }
 
-// Head sizes of models, across the border of two partitions of 512 keys; and blocks that are
-// consecutive.
+// Returns the head sizes of models, at contexts across the border of two partitions of 512 keys,
+// also with consecutive blocks.
 std::vector<AttentionShape> head_dim_shapes() {
   std::vector<AttentionShape> shapes;
   for (const int head_dim : {80, 96, 112, 192, 256, 512}) {
@@ -88,7 +88,8 @@ std::vector<AttentionShape> head_dim_shapes() {
   return shapes;
 }
 
-// Two of the grid, with nothing and with everything; attention_grid_test.cc takes all.
+// Returns two shapes of the grid, with no option and with all; attention_grid_test.cc takes the
+// whole grid.
 std::vector<AttentionShape> some_of_the_grid() {
   std::vector<AttentionShape> shapes = attention_grid();
   std::erase_if(shapes, [](const AttentionShape& shape) {
@@ -99,8 +100,8 @@ std::vector<AttentionShape> some_of_the_grid() {
   return shapes;
 }
 
-// SmolLM2-135M's heads, then Qwen3-0.6B's: decodes of long contexts, whose blocks lie in order or
-// not, and of short ones; prompts and late chunks of long ones.
+// Returns SmolLM2-135M's heads, then Qwen3-0.6B's: decodes of long contexts, whose blocks lie in
+// order or not, and of short ones; prompts, and late chunks of long ones.
 std::vector<AttentionShape> large_shapes() {
   const AttentionShape smol{.heads = 9, .kv_heads = 3, .head_dim = 64, .is_large = true};
   const AttentionShape qwen{.heads = 16, .kv_heads = 8, .head_dim = 128, .is_large = true};

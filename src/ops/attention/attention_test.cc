@@ -119,7 +119,7 @@ TEST_P(AttentionTest, AWindowAsLongAsTheContextChangesNoBit) {
   EXPECT_TRUE(same_bits(run_attention(*exec_, shape, tokens), expected));
 }
 
-// The backends that are built here and have a body.
+// Returns the backends that are built here and have a body.
 std::vector<Backend> built_backends() {
   std::vector<Backend> built;
   for (const Backend backend : kBackends) {

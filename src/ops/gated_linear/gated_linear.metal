@@ -15,7 +15,8 @@ inline float gated_sums(float gate, float up, device const float* bias,
   return gated(gate, up, p.is_gelu != 0);
 }
 
-// At most kRows rows. A threadgroup a pair of panels, a SIMD group a chunk of both.
+// Multiplies at most kRows rows. A threadgroup takes a pair of panels, a SIMD group a chunk of
+// both.
 template <typename Name, int kBits, int kGroup, typename Number, int kRows>
 [[kernel]] void gated_linear_few(device const float* x [[buffer(0)]],
                                  device const uint* panels [[buffer(1)]],
@@ -36,8 +37,8 @@ template <typename Name, int kBits, int kGroup, typename Number, int kRows>
   }
 }
 
-// Any rows. A threadgroup 32 rows of 32 columns: SIMD group 0 unpacks the gate's panel, SIMD group
-// 1 the other part's.
+// Multiplies any number of rows. A threadgroup takes 32 rows of 32 columns: SIMD group 0 unpacks
+// the gate's panel, SIMD group 1 the other part's.
 template <typename Name, int kBits, int kGroup, typename Number, int kMatrixUnits>
 [[kernel]] void gated_linear_many(device const float* x [[buffer(0)]],
                                   device const uint* panels [[buffer(1)]],

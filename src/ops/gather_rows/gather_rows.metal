@@ -39,7 +39,7 @@ inline float panel_value(device const uint* panel, uint column, uint k, uint wid
   return P::Format::has_offset() ? product + numbers.offset : product;
 }
 
-// A threadgroup 256 k of an id; rows of other segments are theirs to write.
+// A threadgroup takes 256 k of an id. It writes only rows of its own segment.
 template <typename Name, int kBits, int kGroup, typename Number>
 [[kernel]] void gather_rows(device const uint* panels [[buffer(0)]],
                             device const int* ids [[buffer(1)]], device float* out [[buffer(2)]],

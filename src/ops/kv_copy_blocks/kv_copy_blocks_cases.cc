@@ -14,7 +14,8 @@ struct CopyShape {
   bool is_large = false;
 };
 
-// A "token" of these cases is a copy: from block 2 i + 1 to block 2 i, whole blocks and beginnings.
+// Returns the copy that is "token" i of these cases: from block 2 i + 1 to block 2 i, a whole block
+// or its first tokens.
 BlockCopy copy_of(const CopyShape& shape, int i) {
   return {.source = 2 * i + 1,
           .destination = 2 * i,

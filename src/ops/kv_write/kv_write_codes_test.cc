@@ -19,8 +19,8 @@ namespace {
 constexpr std::uint32_t kKvWriteCodesSeed = 20241124;
 constexpr int kTokens = 24, kBlockSize = 5, kNumBlocks = 5, kHeads = 3;
 
-// Entries of every kind: random ones, zeros, one outlier, numbers that count as 0, and what is not
-// finite.
+// Returns entries of every kind: random ones, zeros, one outlier, numbers that count as 0, and what
+// is not finite.
 std::vector<float> random_entries(std::mt19937& random, std::int64_t head_dim) {
   const float infinity = std::numeric_limits<float>::infinity();
   const float odd[] = {std::nanf(""), infinity, -infinity, 3e38f,   -3e38f,

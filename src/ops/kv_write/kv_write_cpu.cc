@@ -25,7 +25,7 @@ HWY_INLINE VWords word(std::uint32_t value) {
   return hn::Set(DWords(), value);
 }
 
-// to_bf16() and to_f16() of core/half.h, lane by lane: the same bits, NaNs too.
+// Does what to_bf16() and to_f16() of core/half.h do, lane by lane: the same bits, of NaNs too.
 HWY_INLINE VWords narrowed(bf16 /*type*/, VWords bits) {
   const VWords odd = hn::And(hn::ShiftRight<16>(bits), word(1));
   const VWords rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(odd, word(0x7fff))));
@@ -106,8 +106,8 @@ void encode_tokens(const Tensor& entries, const std::int32_t* slots, std::int64_
   }
 }
 
-// Tokens [begin, end) of entries [tokens, kv_heads, head_dim] into their slots of `cache`. memory:
-// coding_floats(head_dim) where it has codes.
+// Writes tokens [begin, end) of entries [tokens, kv_heads, head_dim] into their slots of `cache`.
+// memory: coding_floats(head_dim) where it has codes.
 void write_entries(const Tensor& entries, const std::int32_t* slots, std::int64_t begin,
                    std::int64_t end, const KvEntries& cache, float* memory) {
   switch (cache.format) {

@@ -68,7 +68,7 @@ struct Sequence {
   }
 };
 
-// Entries whose elements tell position, key or value, and place.
+// Returns entries whose elements tell their position, key or value, and place.
 std::vector<float> rows_of(const HostBatch& host, float sign) {
   std::vector<float> rows;
   for (const std::int32_t position : host.positions) {
@@ -175,8 +175,8 @@ INSTANTIATE_TEST_SUITE_P(Formats, KvWriteMlxTest,
                                            KvFormat::kFloat16),
                          [](const auto& info) { return std::string(kv_format_name(info.param)); });
 
-// Entries that rounding, order or range would give other bits somewhere: of every kind one, then
-// random ones. Numbers below 2^-60 count as 0.
+// Returns entries that rounding, order or range would give other bits somewhere: one of every kind,
+// then random ones. Numbers below 2^-60 count as 0.
 std::vector<float> entries_of_all_kinds(std::int64_t head_dim, std::int64_t count) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   std::vector<float> entries = random_values(7, head_dim * count);
@@ -294,7 +294,7 @@ TEST(MlxCacheTest, TheJoinedProductsKeysAndValuesAreStoredInPlace) {
   }
 }
 
-// A query of zeros weighs all keys alike: the mean of what is stored.
+// Returns the mean of what is stored, which a query of zeros gives: it weighs all keys alike.
 float mean_of_positions(int count, int channel) {
   return -(count + 1) / 2.0f + 0.0625f * channel;
 }

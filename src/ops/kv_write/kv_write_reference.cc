@@ -23,7 +23,7 @@ void write_codes(std::span<float> entry, const KvEntries& to, std::int64_t at, b
     scales[i * to.elements.extent(1)] = found[i];
 }
 
-// entry: [head_dim], clobbered.
+// Writes an entry [head_dim], and changes it.
 void write_entry(std::span<float> entry, const KvEntries& to, const Slot& slot, std::int64_t head) {
   const std::int64_t block_size = to.elements.extent(1), heads = to.elements.extent(2);
   const std::int64_t at =

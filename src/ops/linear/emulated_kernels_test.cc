@@ -79,7 +79,8 @@ std::vector<float> product_by(const cpu::LinearKernels& kernels, const Problem& 
   return out;
 }
 
-// Each row is the one that a tile of one row gives, whatever its place and the instructions.
+// Expects that each row is the one that a tile of one row gives, whatever its place and the
+// instructions.
 void expect_same_products(const cpu::LinearKernels& kernels, const Problem& problem) {
   const std::vector<float> expected = product_by(kernels, problem, 1);
   ASSERT_EQ(expected.empty(), problem.format.format == WeightFormat::kF32);

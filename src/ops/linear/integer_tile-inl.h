@@ -1,5 +1,5 @@
-// Tiles of x in integers, as far as the instruction sets agree on them. In an unnamed namespace, as
-// all that is compiled for one of them (unrolled-inl.h).
+// Tiles of x in integers, as far as the instruction sets agree on them. They are in an unnamed
+// namespace, as is all code that is compiled for one instruction set (unrolled-inl.h).
 #pragma once
 
 #include "ops/linear/linear_kernels.h"
@@ -8,7 +8,7 @@
 namespace pagoda::cpu {
 namespace {
 
-// Groups of 64 are whole in a panel, so x is padded to one.
+// Returns the units that x is padded to, because a panel has whole groups of 64 k.
 PAGODA_INLINE std::int64_t padded_units(std::int64_t cols) {
   return (cols + 2 * kUnit - 1) / (2 * kUnit) * 2;
 }
@@ -31,8 +31,8 @@ PAGODA_INLINE std::int64_t integer_tile_bytes(const ActivationLayout& layout, in
   return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
 }
 
-// Gives the layout of a kind; false for float32, which is portable code's. 64 products of 14 bits
-// leave 13 for x.
+// Fills in the layout of a kind; returns false for float32, which the portable code multiplies.
+// Where weights have 14 bits, x has 13, so that the sum of 64 products fits.
 PAGODA_INLINE bool integer_layout_of(PanelKind kind, int largest_integer,
                                      ActivationLayout& layout) {
   if (kind == PanelKind::kF32) return false;

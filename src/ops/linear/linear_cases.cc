@@ -102,7 +102,7 @@ OpCase make_linear_case(const LinearShape& shape) {
 
 namespace {
 
-// Formats of 256 values a block have no narrower rows.
+// Returns a width of at least `cols` that is a multiple of the format's block.
 int cols_at_least(int cols, WeightFormat format) {
   const int block = traits_of(format).block_size;
   return (cols + block - 1) / block * block;

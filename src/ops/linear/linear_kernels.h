@@ -102,7 +102,7 @@ struct LinearKernels {
   // Rounds a part of x into a tile. Parts of one tile may be packed at a time.
   void (*pack_tile)(const ActivationLayout& layout, const TileSource& source, const TilePart& part,
                     std::byte* tile) = nullptr;
-  // Panels [begin, end) of the segment; both are even.
+  // Multiplies panels [begin, end) of the segment; both are even.
   void (*multiply)(const PanelProduct& product, std::int64_t begin, std::int64_t end) = nullptr;
 };
 

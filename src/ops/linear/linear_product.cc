@@ -17,8 +17,8 @@ constexpr std::int64_t kTileBytesPerAmxPass = std::int64_t{1152} << 10;
 constexpr std::int64_t kForkWork = 1 << 17;
 // Values of x worth a fork: a core rounds one or two a nanosecond where others wrote them.
 constexpr std::int64_t kForkRounding = 1 << 12;
-// The bytes of a thread's weights that are asked for at once. Kernels ask for lines so far ahead
-// and no nearer ones, which came one by one: 2 us a product.
+// The first bytes of a thread's weights, which are prefetched at once. Kernels prefetch lines only
+// from a distance on; without this the lines before came one by one, 2 us a product.
 constexpr std::int64_t kFirstBytes = 8192;
 // Each thread reads all weights where it has rows of its own: enough rows to hide that.
 constexpr std::int64_t kRowsOfItsOwn = 96;
@@ -36,15 +36,15 @@ std::int64_t round_up(std::int64_t count, std::int64_t multiple) {
   return (count + multiple - 1) / multiple * multiple;
 }
 
-// The blocks that so many rows are divided into, each times `num_pieces` pairs of panels or of
-// gate's with up's.
+// Returns into how many blocks the rows are divided. Each block meets `num_pieces` pairs of panels,
+// or of gate's panels with up's.
 std::int64_t num_row_blocks(std::int64_t num_rows, std::int64_t num_pieces, int num_threads) {
   if (num_rows >= num_threads * kRowsOfItsOwn) return num_threads;
   const std::int64_t wanted = (kPiecesPerThread * num_threads + num_pieces - 1) / num_pieces;
   return std::clamp(num_rows / kLeastBlockRows, std::int64_t{1}, wanted);
 }
 
-// The height of all tiles of so many rows: as few tiles as can be, as low as they can be.
+// Returns the height of all tiles: as few tiles as can be, and then as low as they can be.
 int tile_rows_for(std::int64_t num_rows, int most_rows) {
   const std::int64_t num_tiles = (num_rows + most_rows - 1) / most_rows;
   const auto rows = static_cast<int>((num_rows + num_tiles - 1) / num_tiles);

@@ -52,17 +52,17 @@ class LinearProduct {
   // Returns the number of blocks of the rows taken.
   std::int64_t num_blocks() const { return (num_rows_ + block_rows_ - 1) / block_rows_; }
   RowBlock block(std::int64_t index) const;
-  // Returns in what portions threads share out `num_pairs` pairs of panels: one by one, so that
-  // parts are as even as can be, but where there is not a fork's worth of work for each thread.
+  // Returns how many pairs of panels a thread takes at a time of `num_pairs`: one, so that parts
+  // are as even as can be, or more where one pair is too little work for a fork.
   std::int64_t grain_pairs(std::int64_t num_pairs) const;
 
-  // Panels [begin, end) of a segment times a block of the rows taken; both even. After start() of
-  // the same thread; thread-safe.
+  // Multiplies panels [begin, end) of a segment with a block of the rows taken; both are even.
+  // Called after start() on the same thread; thread-safe.
   void multiply(const WeightSegment& segment, std::int64_t begin, std::int64_t end,
                 const PanelTarget& target) const;
-  // Makes the workers fetch what they multiply next, behind all of a step's few rows. Meanwhile the
-  // caller alone is busy with norms, the cache and short contexts, or other threads still multiply.
-  // REQUIRES: the fork that multiplies comes after.
+  // Makes the workers prefetch the weights that they multiply next, after all products of a step
+  // with few rows. Meanwhile the caller alone is busy with norms, the cache and short contexts, or
+  // other threads still multiply. REQUIRES: the fork that multiplies comes after.
   void fetch_next() const;
 
  private:

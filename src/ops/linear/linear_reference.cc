@@ -4,7 +4,7 @@
 namespace pagoda::reference {
 namespace {
 
-// Four sums side by side: plain enough, and a golden test of a real model takes a third of the
+// Adds four sums side by side: still plain, and a golden test of a real model takes a third of the
 // time.
 double dot(const float* x, const float* w, std::int64_t cols) {
   double sums[4] = {};

@@ -107,7 +107,8 @@ TEST(Linear, NoNumberStaysNoneInItsRowAlone) {
   }
 }
 
-// Few panels for many threads: rows are shared out too, in blocks, of which the last is lower.
+// There are few panels for many threads, so rows are shared out too, in blocks. The last block has
+// fewer rows.
 TEST(Linear, BlocksOfRowsChangeNoBit) {
   const auto gated = [](Exec& exec, const LinearShape& shape, std::span<const float> x) {
     const Weight weight = prepare_weight(exec, linear_parts(shape), WeightUse::kGated).value();
@@ -134,7 +135,7 @@ TEST(Linear, BlocksOfRowsChangeNoBit) {
 
 constexpr int kWideTokens = 13, kWideRows = 40, kWideCols = 320;
 
-// Row i of n rows of values, whose magnitudes are 2^(i * step) and fall by half each 8 k.
+// Returns n rows of values. Row i has magnitudes of 2^(i * step), which fall by half each 8 k.
 std::vector<float> wide_values(std::uint32_t seed, int num_rows, int step) {
   std::vector<float> values = random_values(seed, std::int64_t{num_rows} * kWideCols);
   for (int i = 0; i < num_rows * kWideCols; ++i) {

@@ -17,7 +17,7 @@ struct LogProbsShape {
   bool is_large = false;
 };
 
-// One that is not forbidden, where there is one.
+// Returns a token that is not forbidden, where there is one.
 std::int32_t chosen_token(std::span<const float> logits, int row) {
   const auto vocab_size = static_cast<std::int32_t>(logits.size());
   for (std::int32_t i = 0; i < vocab_size; ++i) {

@@ -2,7 +2,7 @@
 #include "backend/mlx/kernel.metal.h"
 #include "ops/resolve_tokens/resolve_tokens_metal.h"
 
-// A thread a token. token_ids, token_source, out [tokens]; drawn [rows]
+// Each thread takes a token. token_ids, token_source, out [tokens]; drawn [rows]
 [[kernel]] void resolve_tokens(device const int* token_ids [[buffer(0)]],
                                device const int* token_source [[buffer(1)]],
                                device const int* drawn [[buffer(2)]], device int* out [[buffer(3)]],

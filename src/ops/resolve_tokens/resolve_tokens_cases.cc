@@ -4,7 +4,7 @@
 namespace pagoda {
 namespace {
 
-// Every third id is the host's; every fifth row drew none.
+// Makes a case in which every third id is the host's and every fifth row drew none.
 OpCase make_resolve_tokens_case(int tokens, int rows) {
   OpCase result{.op = "resolve_tokens",
                 .description = fmt::format("{} of {} rows", tokens, rows),

@@ -2,7 +2,7 @@
 
 namespace pagoda::cpu {
 
-// A few integers: the definition is fast enough.
+// Calls the reference, which is fast enough for a few integers.
 Tensor resolve_tokens(Exec& exec, const Tensor& token_ids, const Tensor& token_source,
                       const Tensor& drawn) {
   return reference::resolve_tokens(exec, token_ids, token_source, drawn);

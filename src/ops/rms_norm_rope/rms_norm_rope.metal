@@ -3,8 +3,8 @@
 #include "ops/rms_norm_rope/rms_norm_rope_metal.h"
 #include "ops/rope/rope_head.metal.h"
 
-// A SIMD group a head. x at strides; weight [kHeadDim]; angles [tokens, 2, num_pairs];
-// out [tokens, heads, kHeadDim]
+// Each SIMD group takes a head. x at strides; weight [kHeadDim]; angles [tokens, 2, num_pairs]; out
+// [tokens, heads, kHeadDim]
 template <int kHeadDim>
 [[kernel]] void rms_norm_rope(device const float* x [[buffer(0)]],
                               device const float* weight [[buffer(1)]],

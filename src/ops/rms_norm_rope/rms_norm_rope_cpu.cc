@@ -17,7 +17,8 @@ namespace pagoda::cpu::HWY_NAMESPACE {
 
 constexpr std::int64_t kLineFloats = 16;
 
-// Tokens [begin, end) of x, each head rotated in the first-level cache, where its norm lies.
+// Norms and rotates tokens [begin, end) of x. Each head is rotated in the first-level cache, where
+// its norm lies.
 void norm_and_rotate(const Tensor& x, const float* gain, const Tensor& angles,
                      const RmsNormRopeArgs& args, std::int64_t begin, std::int64_t end,
                      float* out) {

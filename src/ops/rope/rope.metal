@@ -4,7 +4,7 @@
 #include "ops/rope/rope_head.metal.h"
 #include "ops/rope/rope_metal.h"
 
-// A thread an angle. positions [tokens], inv_freq [pairs], out [tokens, 2, pairs]
+// Each thread takes an angle. positions [tokens], inv_freq [pairs], out [tokens, 2, pairs]
 [[kernel]] void rope_angles(device const int* positions [[buffer(0)]],
                             device const float* inv_freq [[buffer(1)]],
                             device float* out [[buffer(2)]],
@@ -23,7 +23,8 @@
   cosines[p.num_pairs + pair] = sine_of_reduced(angle.rest, angle.quarters) * factor;
 }
 
-// A SIMD group a head. x at strides; angles [tokens, 2, num_pairs]; out [tokens, heads, kHeadDim]
+// Each SIMD group takes a head. x at strides; angles [tokens, 2, num_pairs]; out [tokens, heads,
+// kHeadDim]
 template <int kHeadDim>
 [[kernel]] void rope(device const float* x [[buffer(0)]], device const float* angles [[buffer(1)]],
                      device float* out [[buffer(2)]], constant RopeParameters& p [[buffer(3)]],

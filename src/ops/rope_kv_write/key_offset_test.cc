@@ -20,7 +20,7 @@ constexpr int kPromptTokens = 6, kQueryHeads = 4, kKvHeads = 2, kHeadDim = 8;
 constexpr std::int64_t kWidth = (kQueryHeads + 2 * kKvHeads) * kHeadDim;
 constexpr KvFormats kFloat32 = {KvFormat::kFloat32, KvFormat::kFloat32};
 
-// A sequence's first tokens, in one block.
+// Returns a sequence's first tokens, in one block.
 HostBatch prompt_batch() {
   std::vector<int> places(kPromptTokens);
   std::iota(places.begin(), places.end(), 0);

@@ -91,8 +91,8 @@ Result<CaseRun> prepare(const JoinedShape& shape, Exec& exec, std::span<const in
   });
 }
 
-// A key may be rounded to the cache's next number, where bodies differ in its last bit; of two codes
-// in a byte, a code of the high one is 16 of 255.
+// Returns how far outputs may differ. A key may be rounded to the cache's next number where bodies
+// differ in its last bit. Of two codes in a byte, one step of the high code is 16 of 255.
 float tolerance_of(KvFormat keys) {
   switch (keys) {
     case KvFormat::kFloat32:

@@ -11,7 +11,7 @@ namespace pagoda {
 
 // Returns row `row`; its kind follows from its number.
 std::vector<float> case_logits(int row, int vocab_size);
-// Rows `rows`: [rows.size(), vocab_size]
+// Uploads rows `rows`: [rows.size(), vocab_size]
 Tensor upload_case_logits(Exec& exec, std::span<const int> rows, int vocab_size);
 // Returns [rows.size()]; with `with_greedy` every fifth row is greedy.
 Tensor upload_case_temperatures(Exec& exec, std::span<const int> rows, bool with_greedy);

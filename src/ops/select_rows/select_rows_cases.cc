@@ -4,7 +4,7 @@
 namespace pagoda {
 namespace {
 
-// `num_rows` rows out of [tokens, dim], backwards and with repetitions.
+// Makes a case of `num_rows` rows out of [tokens, dim], backwards and with repetitions.
 OpCase make_select_rows_case(int tokens, int dim, int num_rows) {
   OpCase result{.op = "select_rows",
                 .description = fmt::format("{} of {} x {}", num_rows, tokens, dim),

@@ -16,7 +16,7 @@ struct Filters {
   float min_p_margin;
 };
 
-// The ids of the kept tokens, likeliest first.
+// Returns the ids of the kept tokens, likeliest first.
 std::vector<int> kept_ids(std::span<const float> logits, float inverse_temperature,
                           const Filters& filters) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();

@@ -93,7 +93,7 @@ int RowPenalties::take_oldest() {
   return static_cast<int>(oldest - histograms_.begin());
 }
 
-// The histograms that are out of step.
+// Fills the histograms that have not counted their row's tokens.
 void RowPenalties::fill(Exec& exec) {
   std::vector<std::int32_t> cleared, histograms, token_ids, times;
   for (std::size_t i = 0; i < rows_.size(); ++i) {

@@ -68,7 +68,7 @@ std::vector<float> penalised_by_host(const Sequence& sequence, std::vector<float
   return logits;
 }
 
-// One step of these sequences: their logits penalised; then each gets a token, or an error.
+// Runs one step of these sequences: penalises their logits, then gives each a token, or an error.
 void step(Exec& exec, RowPenalties& penalties, Sequences& random,
           const std::vector<Sequence*>& rows) {
   int num_penalised = 0;

@@ -66,7 +66,7 @@ std::vector<int> typical_of(Row row, float typical_p) {
   return {row.ids.begin(), row.ids.begin() + static_cast<std::ptrdiff_t>(kept)};
 }
 
-// Nothing where a decision is too close to call.
+// Returns nothing where a decision is too close to call.
 std::optional<std::vector<int>> typical_by_definition(const Row& row, double typical_p) {
   const std::vector<double> p = row.probabilities();
   double entropy = 0;

@@ -11,7 +11,7 @@ namespace {
 // Sums in this many lanes, which need not wait for one another.
 constexpr std::size_t kNumLanes = 8;
 
-// Sum over weights of weight * (max - logit).
+// Returns the sum of weight * (max - logit).
 double sum_surprises(std::span<const float> logits, float max, std::span<const float> weights) {
   std::array<double, kNumLanes> lanes = {};
   const auto add = [&](std::size_t i, std::size_t lane) {

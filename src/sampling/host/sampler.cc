@@ -31,7 +31,8 @@ LogitsContext context_of(const RowSampling& row) {
   return {.params = *row.params, .tokens = row.tokens, .num_prompt_tokens = row.num_prompt_tokens};
 }
 
-// XTC's coin is a draw of its own, so that the token's does not depend on it.
+// Returns whether XTC applies. Its coin has a random number of its own, so that the token's draw
+// does not depend on it.
 bool throws_xtc(const RowSampling& row) {
   return row.params->xtc_probability > 0 &&
          random_uniform({.seed = row.seed,
@@ -67,7 +68,8 @@ class Sampler::Impl {
   int vocab_size_;
   std::vector<std::shared_ptr<const LogitsProcessor>> processors_;
   TypicalFilter typical_filter_;
-  // Not written before they are used: the system gives no memory to who draws nothing.
+  // Not written before they are used, so that a sampler that draws nothing takes no memory of the
+  // system.
   std::unique_ptr<float[]> logits_memory_;
   std::unique_ptr<std::int32_t[]> memory_;  // the row sampler's
   std::span<float> logits_;                 // [vocab_size]; a row after bans and penalties
@@ -173,7 +175,7 @@ int Sampler::Impl::draw_mirostat(const RowSampling& row, float temperature, std:
   return row_.ids()[drawn];
 }
 
-// min-p, top-k, typical-p, top-p, XTC.
+// Applies min-p, top-k, typical-p, top-p and XTC, and draws from what is left.
 int Sampler::Impl::draw_filtered(const RowSampling& row, float temperature, std::int64_t fraction) {
   const SamplingParams& params = *row.params;
   std::size_t size =

@@ -71,7 +71,7 @@ class Definition {
     }
   }
 
-  // DRY over the whole history, without breakers.
+  // Applies DRY over the whole history, without breakers.
   void penalise_repetitions() {
     const std::vector<int>& h = c_.history;
     const int size = static_cast<int>(h.size());
@@ -155,7 +155,7 @@ class Definition {
     std::erase_if(order_, [this, least](int id) { return logits_[id] < least; });
   }
 
-  // How many of `order` reach that share of the weight.
+  // Returns how many of `order` reach that share of the weight.
   std::size_t size_of_share(const std::vector<int>& order, double share) {
     const double all = total();
     double reached = 0;
@@ -228,7 +228,8 @@ class Definition {
   bool clear_ = true;
 };
 
-// Biases of multiples of a power of two, bans that leave something, bad words of up to two tokens.
+// Returns biases of multiples of a power of two, bans that leave something, and bad words of up to
+// two tokens.
 std::shared_ptr<const TokenRules> random_rules(std::mt19937& generator, const Case& c) {
   const int vocab_size = static_cast<int>(c.logits.size());
   const auto any_token = [&] { return static_cast<int>(generator() % vocab_size); };
@@ -243,8 +244,8 @@ std::shared_ptr<const TokenRules> random_rules(std::mt19937& generator, const Ca
   return std::make_shared<const TokenRules>(std::move(rules));
 }
 
-// Logits and penalties are multiples of a power of two, so that float32 and double agree on every
-// tie.
+// Returns a case whose logits and penalties are multiples of a power of two, so that float32 and
+// double agree on every tie.
 Case random_case(std::mt19937& generator) {
   const auto pick = [&generator](auto... values) {
     const auto list = {values...};

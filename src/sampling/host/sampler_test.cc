@@ -36,7 +36,7 @@ int sample(const std::vector<float>& logits, const SamplingParams& params, int p
   return token.ok() ? *token : -1;
 }
 
-// How often each token is drawn over `num_draws` positions.
+// Returns how often each token is drawn over `num_draws` positions.
 std::map<int, int> draw_counts(const std::vector<float>& logits, const SamplingParams& params,
                                int num_draws) {
   Sampler sampler(static_cast<int>(logits.size()));

@@ -22,15 +22,15 @@ std::size_t place_of(std::uint64_t key) {
   return static_cast<std::uint32_t>(key);
 }
 
-// The highest bits but the sign, which is 0.
+// Returns the highest bits behind the sign, which is 0.
 std::size_t bucket_of(std::uint32_t distance) {
   return distance >> 20;
 }
 
 }  // namespace
 
-// A surprise is log(total) + (max - logit) / temperature, and the entropy the mean of that: in
-// their difference log(total) falls out.
+// Keeps the most typical tokens. A surprise is log(total) + (max - logit) / temperature, and the
+// entropy is their mean. log(total) cancels in the difference, so it is left out.
 std::size_t TypicalFilter::keep(const Candidates& candidates, float temperature, float typical_p) {
   const double inverse_temperature = 1.0 / temperature;
   const float max = *std::max_element(candidates.logits.begin(), candidates.logits.end());
@@ -48,8 +48,8 @@ std::size_t TypicalFilter::keep(const Candidates& candidates, float temperature,
   return keep_if(candidates, [&](std::size_t i) { return key_of(distances_[i], i) <= last; });
 }
 
-// The key of the token that crosses typical_p: first the bucket that holds it, then its place
-// there.
+// Returns the key of the token that crosses typical_p. Looks for its bucket first, then for its
+// place there.
 std::uint64_t TypicalFilter::find_last_kept(const Candidates& candidates, float typical_p) {
   bucket_weights_.fill(0);
   std::uint64_t total = 0;

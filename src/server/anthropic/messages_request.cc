@@ -141,7 +141,7 @@ MaybeError read_system(const RequestJson& value, MessagesRequest& request) {
   return {};
 }
 
-// As chats have them.
+// Reads tools, and rewrites them as chats have them.
 MaybeError read_anthropic_tools(const RequestJson& value, MessagesRequest& request) {
   if (!value.is_array()) return wrong_type("tools", "a list of tools", value);
   RequestJson tools = RequestJson::array();
@@ -204,7 +204,7 @@ MaybeError read_thinking(const RequestJson& value, MessagesRequest& request) {
   return read_inner_fields(value, fields, "thinking");
 }
 
-// A schema of this page with its texts and lists of text blocks.
+// Returns a schema of this page in which texts and lists of text blocks are filled in.
 std::string with_texts(std::string_view schema) {
   const std::string text = R"({"type": "string", "maxLength": 16777216})";
   const std::string block = fmt::format(

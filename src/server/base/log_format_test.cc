@@ -20,7 +20,7 @@ using nlohmann::json;
 using ::testing::EndsWith;
 using ::testing::MatchesRegex;
 
-// The lines that a process' log has of its own, and of three requests.
+// Returns the log lines of a process and of three requests.
 std::vector<std::string> lines_of(LogFormat format) {
   std::ostringstream text;
   const auto before = spdlog::default_logger();

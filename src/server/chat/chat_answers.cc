@@ -17,7 +17,7 @@ json logprobs_json(const ChatJob& job, const TokenNaming& naming,
   return {{"content", chat_logprobs_content(naming, logprobs)}};
 }
 
-// Mistral's templates take ids of nine letters and digits alone.
+// Returns nine letters and digits: Mistral's templates accept no other ids.
 std::string make_call_id(const ServedModel& model) {
   const ToolSyntax syntax = model.answer_format.tool_syntax;
   const bool is_short = syntax == ToolSyntax::kMistral || syntax == ToolSyntax::kMistralV11;
@@ -155,7 +155,8 @@ std::string ChatStream::last_words(const ApiError& error) {
   return sse_last_words(error);
 }
 
-// Not before the first token: clients take it as the sign that the answer has begun.
+// Returns the event that names the role. It is not sent before the first token, because clients
+// take it as the sign that the answer has begun.
 std::string ChatStream::role_event(int index) {
   choices_[index].has_role = true;
   const bool is_first = !has_begun_;
@@ -169,7 +170,7 @@ std::string ChatStream::role_event(int index) {
   return sse_event(chunk);
 }
 
-// One event a part: the first one carries the tokens, the last one the end.
+// Returns an event for each part: the first one carries the tokens, the last one the end.
 std::string ChatStream::piece_events(const ChoicePiece& choice_piece) {
   const TextPiece& piece = choice_piece.piece;
   Choice& choice = choices_[choice_piece.choice_index];

@@ -219,7 +219,7 @@ MaybeError read_template_kwargs(const RequestJson& value, ChatPrompt& prompt) {
   return {};
 }
 
-// A role's message. Only the assistant's may have no content.
+// Returns the schema of any role's message. Only the assistant's may have no content.
 nlohmann::json message_schema() {
   using nlohmann::json;
   const json text = {{"type", "string"}, {"maxLength", kMaxTextChars}};

@@ -19,7 +19,8 @@ std::optional<ApiError> check_message_list(const RequestJson& value);
 // Checks messages, a list as chats have it, and takes them into the prompt.
 std::optional<ApiError> read_messages(const RequestJson& value, ChatPrompt& prompt);
 
-// Pointers into `prompt`, which must outlive the result. /tokenize has these fields too.
+// Returns the fields, which point into `prompt`: it must outlive the result. /tokenize has these
+// fields too.
 std::vector<Field> chat_prompt_field_table(ChatPrompt& prompt);
 std::optional<ApiError> check_together(const ChatPrompt& prompt);
 // Adds to `schema`, the JSON Schema of a table with these fields, what check_together() refuses.

@@ -39,7 +39,7 @@ MaybeError check_range(std::string_view name, double value, const FieldRange& ra
                       fmt::format("expected a number {}, got {}", range_in_words(range), value));
 }
 
-// An integer as JSON Schema has it: 5 and 5.0, but not 5.5, true or "5".
+// Reads an integer as JSON Schema has it: 5 and 5.0, but not 5.5, true or "5".
 template <typename T>
 MaybeError read_integer(std::string_view name, const RequestJson& value, const FieldRange& range,
                         T& out) {

@@ -47,7 +47,7 @@ std::vector<Field> table(Example& example) {
           {.name = "user", .target = IgnoredField{}}};
 }
 
-// The error's message, or "" if it was read.
+// Returns the error's message, or "" if it was read.
 std::string read(const std::string& text, Example* out = nullptr) {
   Example example;
   std::vector<std::string> unknown;

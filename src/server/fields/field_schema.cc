@@ -82,7 +82,8 @@ struct Describer {
   json operator()(IgnoredField) const { return json::object(); }
 };
 
-// The same, or null. A schema without any of the keywords takes null already.
+// Returns the schema of the same or null. A schema with none of these keywords accepts null
+// already.
 json or_null(json schema) {
   if (const auto type = schema.find("type"); type != schema.end())
     *type = type->is_array() ? *type : json::array({*type});

@@ -67,8 +67,8 @@ Field stop_field(std::vector<std::string>& stop);
 Field priority_field(int& priority);
 Field cache_salt_field(std::string& cache_salt);
 
-// Pointers into `fields`, which must outlive the result. `fewest_tokens` is the least max_tokens
-// that the endpoint takes.
+// Returns the fields, which point into `fields`: it must outlive the result. `fewest_tokens` is the
+// least max_tokens that the endpoint takes.
 std::vector<Field> generation_field_table(GenerationFields& fields, int fewest_tokens);
 // Returns those of them that APIs share which have names of their own for the rest: the model,
 // whether to stream, how to sample (but for the number of answers), priority and cache.

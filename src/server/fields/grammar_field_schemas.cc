@@ -26,7 +26,7 @@ json any_of(std::initializer_list<json> schemas) {
   return {{"anyOf", schemas}};
 }
 
-// An object of these properties and no others.
+// Returns the schema of an object with these properties and no others.
 json closed(json properties, json required = json::array()) {
   return {{"type", "object"},
           {"properties", std::move(properties)},
@@ -34,7 +34,7 @@ json closed(json properties, json required = json::array()) {
           {"additionalProperties", false}};
 }
 
-// The same, with others that ask for nothing.
+// Does the same, but other properties are accepted where they ask for nothing.
 json closed_but_for_nothing(json properties, json required) {
   json schema = closed(std::move(properties), std::move(required));
   schema["additionalProperties"] = nothing();
@@ -45,8 +45,8 @@ json text() {
   return {{"type", "string"}, {"maxLength", kMaxGrammarChars}};
 }
 
-// JSON Schemas that name a type or nothing at all. A schema can't say which others an answer can be
-// held to.
+// Returns the schema of JSON Schemas that name a known type or none. No schema can say which other
+// keywords an answer can be held to.
 json type_schemas() {
   const json types = {"object", "array", "string", "number", "integer", "boolean", "null"};
   json schema = closed({{"type", {{"enum", types}}}});
@@ -138,7 +138,7 @@ json plain_outputs() {
       {{{"enum", {nullptr, false, "", json::array()}}}, structured_outputs_of(nullptr, {})});
 }
 
-// One of the two, where both are there.
+// Returns a schema that forbids two different fields of white space at once.
 json says_white_space_once(const char* one, const char* other) {
   return any_of({{{"properties", {{one, nothing()}}}}, {{"properties", {{other, nothing()}}}}});
 }

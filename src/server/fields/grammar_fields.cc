@@ -50,7 +50,7 @@ MaybeError read_any_object(Place place, GrammarFields& fields) {
   return set_grammar(place, GrammarKind::kJsonSchema, R"({"type":"object"})", fields);
 }
 
-// As JSON, or as a string that holds JSON.
+// Reads a JSON Schema, given as JSON or as a string that holds JSON.
 MaybeError read_schema(Place place, const RequestJson& value, GrammarFields& fields) {
   if (value.is_string())
     return set_grammar(place, GrammarKind::kJsonSchema, value.get<std::string>(), fields);
@@ -78,14 +78,14 @@ MaybeError read_choice(Place place, const RequestJson& value, GrammarFields& fie
   return set_grammar(place, GrammarKind::kChoice, json_text(value), fields);
 }
 
-// Ollama's.
+// Reads Ollama's field `format`.
 MaybeError read_format(Place place, const RequestJson& value, GrammarFields& fields) {
   if (value == RequestJson("json")) return read_any_object(place, fields);
   if (value.is_object()) return read_schema(place, value, fields);
   return refusal(place.param, R"(': expected "json" or a JSON Schema)");
 }
 
-// pattern: "" for none at all.
+// Sets the pattern of white space; "": no white space at all.
 MaybeError set_white_space(Place place, std::string pattern, GrammarFields& fields) {
   if (fields.white_space && fields.white_space->pattern != pattern) {
     return refusal(place.param,
@@ -121,7 +121,7 @@ MaybeError read_json_schema(const RequestJson& format, GrammarFields& fields) {
   return read_schema({kResponseFormat, ".json_schema.schema"}, *schema, fields);
 }
 
-// The schema may leave it to `json_object` to say that the answer is an object.
+// Reads `json_object`. Its schema need not say that the answer is an object.
 MaybeError read_json_object(const RequestJson& format, GrammarFields& fields) {
   const auto schema = format.find("schema");
   if (schema == format.end() || is_neutral(*schema))
@@ -174,7 +174,7 @@ MaybeError read_structured_output(const std::string& name, const RequestJson& va
   return refusal(kStructuredOutputs, fmt::format("': '{}' is not supported", name));
 }
 
-// vLLM's, of today.
+// Reads vLLM's current field `structured_outputs`.
 MaybeError read_structured_outputs(Place, const RequestJson& outputs, GrammarFields& fields) {
   if (!outputs.is_object() && !outputs.empty())
     return refusal(kStructuredOutputs, "': expected an object");

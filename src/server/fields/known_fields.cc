@@ -190,7 +190,7 @@ bool contains(const Names& names, std::string_view name) {
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
-// The names have been lifted out before the table is read.
+// Returns the field `options`. Its names have been lifted out before the table is read.
 Field options_field() {
   return {.name = "options",
           .target = CustomField{[](std::string_view, const RequestJson&) {

@@ -20,7 +20,7 @@ std::string chat_with(const std::string& fields) {
   return R"({"messages": [{"role": "user", "content": "say a"}], )" + fields + "}";
 }
 
-// Every name of a table, aliases too. Fails the test where one is there twice.
+// Returns every name of a table, with aliases. Fails the test where a name is there twice.
 std::set<std::string_view> names_of(const std::vector<Field>& table) {
   std::set<std::string_view> names;
   for (const Field& field : table) {
@@ -59,7 +59,7 @@ struct Requests {
   MessagesRequest messages;
 };
 
-// The targets point into the requests, which must outlive the result.
+// Returns the endpoints. Their targets point into the requests, which must outlive the result.
 std::vector<Endpoint> endpoints(Requests& requests) {
   const std::string messages = R"("messages": [{"role": "user", "content": "say a"}])";
   return {{"/v1/chat/completions", chat_field_table(requests.chat), "{" + messages},

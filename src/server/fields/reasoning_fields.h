@@ -23,7 +23,7 @@ struct ReasoningFields {
 // Reads an effort, which stands at `name`.
 std::optional<ApiError> read_effort(std::string_view name, const RequestJson& value,
                                     ReasoningFields& fields);
-// Pointers into `fields`, which must outlive the result.
+// Returns the fields, which point into `fields`: it must outlive the result.
 std::vector<Field> reasoning_field_table(ReasoningFields& fields);
 
 // Adds to a template's variables, a JSON object, what the fields say: reasoning_effort, and

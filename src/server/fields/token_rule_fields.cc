@@ -12,7 +12,7 @@ namespace {
 
 using MaybeError = std::optional<ApiError>;
 
-// A number as JSON writes it: no sign, no zeros before it.
+// Reads a number as JSON writes it: no sign, no leading zeros.
 bool read_key(const std::string& key, int& token_id) {
   const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), token_id);
   return error == std::errc() && end == key.data() + key.size() && token_id >= 0 &&

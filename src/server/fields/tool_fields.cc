@@ -35,8 +35,8 @@ std::string_view tools_schema(ToolShape shape) {
   return shape == ToolShape::kNested ? nested : flat;
 }
 
-// Less than is taken: calls that must be made are a grammar, which has rules of its own, and which
-// functions are there no schema knows.
+// Returns the schema of tool_choice. Less is accepted: calls that must be made are a grammar, which
+// has rules of its own, and no schema knows which functions are there.
 std::string_view tool_choice_schema(ToolShape shape) {
   constexpr std::string_view kModeAndTools =
       R"("mode": {"const": "auto"}, "tools": {"type": "array", "maxItems": 0})";
@@ -61,7 +61,7 @@ bool is_name_character(char c) {
          std::string_view("_.:/-").find(c) != std::string_view::npos;
 }
 
-// `at`: where the function stands in its tool, ".function" or nothing.
+// Reads a tool's function. at: where it stands in the tool, ".function" or "".
 MaybeError read_function(std::size_t index, std::string_view at, const RequestJson& function,
                          ToolDefinition& tool) {
   const auto wrong = [&](std::string_view key, std::string_view expected) {
@@ -88,7 +88,7 @@ MaybeError read_function(std::size_t index, std::string_view at, const RequestJs
   return {};
 }
 
-// As chats have it.
+// Returns a flat tool in the form that chats have.
 RequestJson nested(const RequestJson& flat) {
   RequestJson function = flat;
   function.erase("type");
@@ -136,7 +136,7 @@ std::optional<std::string> named_function(const RequestJson& value, ToolShape sh
   return value_of(function, "name").get<std::string>();
 }
 
-// choice: {"mode": ..., "tools": [...]}, which stands `at` there in tool_choice.
+// Reads a choice {"mode": ..., "tools": [...]}, which stands `at` there in tool_choice.
 MaybeError read_allowed(const RequestJson& choice, std::string_view at, ToolShape shape,
                         ToolUse& use) {
   const auto wrong = [at](std::string_view key, std::string_view expected) {

@@ -20,7 +20,7 @@ enum class ToolShape : std::uint8_t { kNested, kFlat };
 
 // Reads `tools` alone.
 std::optional<ApiError> read_tools(const RequestJson& value, ToolShape shape, ToolUse& use);
-// Pointers into `use`, which must outlive the result.
+// Returns the fields, which point into `use`: it must outlive the result.
 std::vector<Field> tool_field_table(ToolUse& use, ToolShape shape);
 // Refuses calls that must be made without tools, and functions that are not among them.
 std::optional<ApiError> check_together(const ToolUse& use);

@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t kMaxReportedNames = 256;
 constexpr std::size_t kMaxNameBytes = 64;
 
-// A name from outside, fit for one line of a log.
+// Returns a name from outside in a form that fits one line of a log.
 std::string printable(std::string name) {
   name.resize(std::min(name.size(), kMaxNameBytes));
   for (char& c : name) {

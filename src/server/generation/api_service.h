@@ -50,7 +50,8 @@ struct Constraints {
   std::shared_ptr<const TokenMaskSource> mask_source;  // before the first token; null: no grammar
 };
 
-// Errors are make_token_rules()'s, and 400 with the field and what is wrong with its grammar.
+// Makes the constraints. Errors are make_token_rules()'s, and 400 with the field and what is wrong
+// with its grammar.
 ApiResult<Constraints> make_constraints(ApiService& service, const GenerationFields& fields);
 
 // Returns the HttpReply of `start()`, which calls make_constraints(): a later one, from the

@@ -17,7 +17,7 @@ std::int64_t num_known_bytes(const GroupRequest& group) {
   return num_bytes;
 }
 
-// None of them is queued where one of them would be refused.
+// Checks that the queue has room for all of them, so that either all are queued or none.
 Status check_queue(const Engine& engine, const std::vector<TextRequest>& requests) {
   QueueDemand demand = {.num_requests = 0};
   for (const TextRequest& request : requests) demand += QueueDemand::of(request.generation);
@@ -125,7 +125,7 @@ bool GenerationGroup::finished() const {
 
 namespace {
 
-// An error that begins with 'NAME': is about that field.
+// Returns the field that an error is about: it begins with 'NAME':.
 std::string field_of(const Status& error) {
   const std::string& message = error.message();
   if (!message.starts_with('\'')) return "";

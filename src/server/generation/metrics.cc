@@ -106,7 +106,7 @@ void add_state(FamilyList& list, const EngineStats& stats) {
              static_cast<double>(stats.runner.kv_bytes_per_token));
 }
 
-// vLLM's names, and Python's words for a truth.
+// Adds the cache's settings under vLLM's names, with Python's words for booleans.
 void add_cache_config(FamilyList& list, const KvCacheInfo& cache) {
   list.info(
       "cache_config_info", "The KV cache as it was sized: its labels tell.",

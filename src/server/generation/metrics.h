@@ -14,9 +14,9 @@ class ServerMetrics {
   explicit ServerMetrics(const std::string& model_name);
   ~ServerMetrics();
 
-  // Seconds from a request's arrival to its first token.
+  // Notes the seconds from a request's arrival to its first token.
   void observe_first_token(double seconds);
-  // Seconds between two deliveries of tokens to one sample.
+  // Notes the seconds between two deliveries of tokens to one sample.
   void observe_inter_token(double seconds);
 
   struct FinishedSample {
@@ -36,7 +36,7 @@ class ServerMetrics {
   // each pair is a line for good. 0 stands for an answer that was not begun.
   void count_http_answer(std::string_view handler, std::string_view method, int status);
 
-  // Prometheus' text format: these, and the engine's own figures.
+  // Returns these and the engine's own figures in Prometheus' text format.
   std::string text(const EngineStats& stats, const KvCacheInfo& kv_cache) const;
 
  private:

@@ -140,7 +140,7 @@ HttpReply TextWorkers::enqueue(Place place, std::shared_ptr<Task> task) {
   return {std::make_unique<TaskReply>(*this, std::move(task), place.lane, turn), {}};
 }
 
-// False where it does not wait any more.
+// Returns false where the task does not wait any more.
 bool TextWorkers::remove(TextLane lane, const Turn& turn) {
   std::lock_guard lock(mutex_);
   return waiting_[static_cast<int>(lane)].erase(turn) > 0;
@@ -150,7 +150,7 @@ void TextWorkers::work_on(TextLane lane) {
   while (const std::shared_ptr<Task> task = next(lane)) task->run();
 }
 
-// Null: there will be none.
+// Returns the next task; null: there will be none.
 std::shared_ptr<TextWorkers::Task> TextWorkers::next(TextLane lane) {
   Waiting& waiting = waiting_[static_cast<int>(lane)];
   std::unique_lock lock(mutex_);

@@ -12,12 +12,13 @@ namespace {
 
 using nlohmann::json;
 
-// JSON has no infinity; vLLM writes this one too.
+// Replaces -inf, which JSON does not have, by the number that vLLM writes.
 float finite(float logprob) {
   return std::max(logprob, -9999.0f);
 }
 
-// Empty for an id that the model has and the tokenizer has not, as in a padded vocabulary.
+// Returns nothing for an id that the model has and the tokenizer has not, as in a padded
+// vocabulary.
 std::string bytes_of(const Tokenizer& tokenizer, int token_id) {
   auto bytes = tokenizer.token_bytes(token_id);
   return bytes.ok() ? *std::move(bytes) : std::string();

@@ -7,7 +7,7 @@
 namespace pagoda {
 namespace {
 
-// No early exit, so that the time is the same for every pair.
+// Compares without an early exit, so that the time is the same for every pair.
 bool equal_in_constant_time(const Sha256Digest& a, const Sha256Digest& b) {
   unsigned difference = 0;
   for (std::size_t i = 0; i < a.size(); ++i) difference |= static_cast<unsigned>(a[i] ^ b[i]);
@@ -35,8 +35,8 @@ bool is_address(std::string_view host) {
   return !error;
 }
 
-// A Host header without its port: "::1" of "[::1]:8000", "localhost" of "localhost:8000"; nothing
-// where it is not an address or a name and, behind a colon, a number.
+// Returns a Host header without its port: "::1" of "[::1]:8000", "localhost" of "localhost:8000";
+// nothing where it is not an address or a name and, behind a colon, a number.
 std::optional<std::string_view> host_name(std::string_view header) {
   const bool is_bracketed = header.starts_with('[');
   const std::size_t end = is_bracketed ? header.find(']') : header.find(':');

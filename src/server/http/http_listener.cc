@@ -42,8 +42,8 @@ namespace {
 // Files that are no connections: the acceptor, the event queues, what a library opens.
 constexpr rlim_t kOtherDescriptors = 64;
 
-// Every connection is a descriptor, or three by TLS: takes what the system allows, and returns how
-// many connections that is, of those wanted.
+// Raises the process's limit of descriptors as far as the system allows. Returns how many of the
+// wanted connections fit in it: each takes one descriptor, or three with TLS.
 int raise_descriptor_limit(int num_wanted, rlim_t num_descriptors_each) {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return num_wanted;
@@ -207,8 +207,8 @@ Result<std::shared_ptr<HttpListener::Impl::Connection>> HttpListener::Impl::conn
   return connection;
 }
 
-// The refusal fits any send buffer, so this does not wait for the client. One that would speak TLS
-// is not told: it would take no answer before a handshake.
+// Sends a refusal without waiting for the client: it fits any send buffer. A client of a TLS port
+// gets none, since it would accept no answer before a handshake.
 void HttpListener::Impl::refuse(StreamSocket socket, std::string message) {
   HttpResponse response = error_response({503, std::move(message), "", "too_many_connections"});
   response.body = error_body(*response.error);

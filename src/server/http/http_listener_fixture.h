@@ -27,7 +27,7 @@ using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::StartsWith;
 
-// A client without manners of its own: it sends the bytes it is given.
+// A client that sends exactly the bytes it is given.
 class Connection {
  public:
   explicit Connection(std::uint16_t port) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
@@ -116,7 +116,7 @@ class SlowStream : public EventStream {
     if (std::exchange(begun_, true)) return finished_ ? "data: end\n\n" : "";
     return "data: begin\n\n";
   }
-  // Returns what the last poll() saw: an end that comes behind it has not been told yet.
+  // Returns what the last poll() saw. An end after that poll() is told by the next one.
   bool finished() const override { return finished_; }
   std::string last_words(const ApiError& error) override {
     return "data: " + error.message + "\n\n";

@@ -59,7 +59,7 @@ Target read_target(std::string_view text) {
   return target;
 }
 
-// All values of a header, separated by ", ", as they mean the same on lines of their own; nothing
+// Returns all values of a header, separated by ", ", which means the same as several lines; nothing
 // where there is none.
 std::optional<std::string> joined(const HttpHeaders& headers, std::string_view name) {
   std::optional<std::string> values;
@@ -194,7 +194,7 @@ HttpRequestParser::Progress HttpRequestParser::refuse_for(const ErrorCode& error
                 "bad_http");
 }
 
-// Room grows with what has come, never with what was announced.
+// Appends to the body. Its memory grows with what has come, never with what was announced.
 void HttpRequestParser::append(StringView piece, ErrorCode& error) {
   std::string& body = request_.body;
   if (!request_.held_body) request_.held_body.emplace(MemoryAccount::of_body(memory_));

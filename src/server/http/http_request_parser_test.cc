@@ -38,7 +38,7 @@ struct Feed {
     }
     return progress;
   }
-  // The same piece until the parser has had enough.
+  // Gives the same piece again and again until the parser has had enough.
   void give_without_end(std::string_view piece) {
     for (int i = 0; i < 1'000'000 && give(piece, piece.size()) == Progress::kNeedsMore; ++i) {
     }

@@ -82,7 +82,7 @@ asio::awaitable<void> HttpSession::run() {
   socket_.close(ignored);
 }
 
-// False: the connection ends.
+// Returns false where the connection ends.
 asio::awaitable<bool> HttpSession::serve_request() {
   keep_memory_reserve();
   Incoming incoming(shared_);
@@ -102,7 +102,7 @@ asio::awaitable<bool> HttpSession::serve_request() {
   co_return goes_on;
 }
 
-// Where the connection goes on, what is left of the request is read and forgotten.
+// Sends a refusal. Where the connection goes on, what is left of the request is read and forgotten.
 asio::awaitable<bool> HttpSession::refuse(Incoming& incoming, HttpResponse response, bool close) {
   const bool goes_on = co_await send_response(incoming, std::move(response), {}, close);
   log(incoming);
@@ -147,7 +147,7 @@ asio::awaitable<HttpSession::ReadOutcome> HttpSession::read_body(Incoming& incom
   co_return outcome;
 }
 
-// To the end of the header, or from there to the end of the request.
+// Reads to the end of the header, or from there to the end of the request.
 asio::awaitable<HttpSession::ReadOutcome> HttpSession::read(Incoming& incoming, ReadTimes times) {
   using Progress = HttpRequestParser::Progress;
   const TimePoint end =
@@ -309,7 +309,7 @@ asio::awaitable<bool> HttpSession::send_stream(Incoming& incoming, EventStream& 
   co_return false;
 }
 
-// False besides where the bytes have no room.
+// Writes; returns false also where the budget has no room for the bytes.
 asio::awaitable<bool> HttpSession::write(std::string bytes, const Incoming& incoming) {
   Result<SharedText> text = HeldText::make(incoming.held, std::move(bytes));
   co_return text.ok() && co_await write(std::move(text).value());
@@ -320,8 +320,8 @@ asio::awaitable<bool> HttpSession::write(SharedText text) {
                                &num_written_);
 }
 
-// Until wake_ is signalled (by a reply, or because the peer went), or `timeout_s` have passed; 0:
-// no limit.
+// Waits until wake_ is signalled (by a reply, or because the peer went), or `timeout_s` have
+// passed; 0: no limit.
 asio::awaitable<void> HttpSession::wait_for_wake(double timeout_s) {
   if (wake_->signalled) co_return;
   if (timeout_s > 0) {
@@ -333,8 +333,8 @@ asio::awaitable<void> HttpSession::wait_for_wake(double timeout_s) {
   co_await wake_->timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
 }
 
-// Closing while the client still sends would reset the connection and lose the refusal on its way:
-// read and forget.
+// Reads and forgets what the client still sends. Closing meanwhile would reset the connection, and
+// the refusal could be lost on its way.
 asio::awaitable<void> HttpSession::linger() {
   error_code error;
   socket_.shutdown(asio::socket_base::shutdown_send, error);

@@ -15,8 +15,8 @@ using boost::system::error_code;
 
 constexpr int kNumProbes = 3;  // without an answer, and the peer is gone
 
-// A peer whose machine or network is gone sends nothing, not even an end: probes find out where
-// nothing is to be sent, and bytes that are never acknowledged where something is.
+// Makes the system notice a peer whose machine or network is gone: it sends nothing, not even an
+// end. Probes find out while there is nothing to send, and unacknowledged bytes while there is.
 void notice_lost_peer(StreamSocket& socket, const HttpLimits& limits) {
   error_code ignored;
   socket.set_option(asio::socket_base::keep_alive(true), ignored);

@@ -80,7 +80,7 @@ asio::awaitable<bool> TlsTunnel::shake_hands() {
   co_return false;
 }
 
-// The answer fits any send buffer, so this does not wait for the client.
+// Sends an answer without waiting for the client: it fits any send buffer.
 void TlsTunnel::tell_of_https() {
   HttpResponse response = error_response(
       {400, "this port expects TLS: ask it by https instead of http", "", "https_expected"});
@@ -93,8 +93,8 @@ void TlsTunnel::tell_of_https() {
   client_.write_some(asio::buffer(bytes), ignored);
 }
 
-// The client's bytes. It has no deadline of its own: what may take how long is the session's to
-// say, which closes its end.
+// Carries the client's bytes in. It has no deadline of its own: the session decides how long things
+// may take, and closes its end.
 asio::awaitable<void> TlsTunnel::carry_in() {
   std::string piece(kInBytes, '\0');
   error_code error;
@@ -116,7 +116,8 @@ asio::awaitable<void> TlsTunnel::carry_in() {
   inner_.shutdown(asio::socket_base::shutdown_send, error);
 }
 
-// The session's bytes, to the end of them. A connection without any holds no memory for them.
+// Carries the session's bytes out, to the end of them. A connection without any holds no memory for
+// them.
 asio::awaitable<void> TlsTunnel::carry_out() {
   error_code error;
   bool is_sent = true;

@@ -35,7 +35,8 @@ ApiResult<std::vector<int>> tokens_of(const ServedModel& model, const TokenizeRe
   return *std::move(ids);
 }
 
-// Written as it goes: as JSON values the tokens of a long text would take a hundred bytes each.
+// Writes the answer piece by piece: as JSON values the tokens of a long text would take a hundred
+// bytes each.
 std::string tokenize_json(const ServedModel& model, const std::vector<int>& ids,
                           bool with_token_strs) {
   std::string text =
@@ -51,7 +52,7 @@ std::string tokenize_json(const ServedModel& model, const std::vector<int>& ids,
   return text + (ids.empty() ? "[]}" : "]}");
 }
 
-// The text is moved: a list of pairs would copy it, twice.
+// Moves the text into the answer, because a list of pairs would copy it twice.
 HttpResponse prompt_response(std::string text) {
   json answer = json::object();
   answer["prompt"] = std::move(text);

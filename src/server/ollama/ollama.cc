@@ -23,7 +23,7 @@ struct GenerateRequest {
   bool is_raw = false;  // the template has no part in it
 };
 
-// The fields of a chat, but for what has no part in one prompt and its one answer.
+// Returns the fields of a chat, except those that make no sense for one prompt and its one answer.
 std::vector<Field> generate_field_table(GenerateRequest& request) {
   constexpr std::string_view kChatsOwn[] = {"messages",
                                             "add_generation_prompt",

@@ -50,7 +50,8 @@ std::optional<ApiError> read_texts(std::string_view name, const RequestJson& val
   return read_strings(field, RequestJson::array({value}), texts);
 }
 
-// Fields of both. How Ollama loads and keeps a model, or samples, has no part in embeddings.
+// Returns the fields of both. How Ollama loads and keeps a model, or samples, has no part in
+// embeddings.
 std::vector<Field> loading_field_table(EmbedRequest& request) {
   return {model_field(request.model),
           {.name = "options", .target = IgnoredField{}, .from = kFromOllama},
@@ -76,7 +77,8 @@ std::vector<Field> embed_field_table(EmbedRequest& request) {
   return table;
 }
 
-// `prompt` is read into request.texts by read_one_text_request().
+// Returns the fields of a request with one text. read_one_text_request() moves `prompt` to
+// request.texts.
 std::vector<Field> one_text_field_table(EmbedRequest& request, std::string& prompt) {
   std::vector<Field> table = loading_field_table(request);
   table.push_back({.name = "prompt",

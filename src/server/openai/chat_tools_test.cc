@@ -78,7 +78,7 @@ class ChatToolsTest : public ::testing::Test {
     return {{"message", message}, {"finish_reason", end}};
   }
 
-  // With the tools' keys in the client's order.
+  // Asks with the tools' keys in the client's order.
   static std::string ask_with_tools_text() {
     return R"({"messages": [{"role": "user", "content": "say a"}], "tools": )" +
            std::string(kToolsText) + "}";

@@ -22,7 +22,7 @@ struct CompletionRequest {
   bool add_special_tokens = true;
 };
 
-// Pointers into `request`, which must outlive the result.
+// Returns the fields, which point into `request`: it must outlive the result.
 std::vector<Field> completion_field_table(CompletionRequest& request);
 nlohmann::json completion_request_schema();
 

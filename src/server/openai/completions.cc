@@ -67,7 +67,8 @@ class CompletionChoice {
       logprobs_.append(piece.token_ids[i], piece.logprobs[i]);
   }
 
-  // The choice's JSON with what was appended since the last call, which a whole answer makes once.
+  // Returns the choice's JSON with what was appended since the last call. A whole answer calls this
+  // once.
   json take(int index) {
     const GenerationFields& fields = job_.generation;
     json choice = {{"index", index},
@@ -86,7 +87,7 @@ class CompletionChoice {
     return choice;
   }
 
-  // Whether a chunk is worth sending.
+  // Returns whether a chunk is worth sending.
   bool has_news() const {
     const bool shows_tokens = job_.logprobs || job_.generation.return_token_ids;
     return !text_.empty() || finish_reason_ != FinishReason::kNone ||

@@ -155,7 +155,8 @@ TEST_F(CompletionsTest, RulesForTokensAreHonoured) {
   EXPECT_EQ(biases->logit_bias[2].bias, -std::numeric_limits<float>::infinity());
   EXPECT_EQ(rules_of(R"("allowed_token_ids": [98, 97, 98])")->allowed_tokens,
             mask_of(std::vector<int>{97, 98}, client_.model().tokenizer->vocab_size()));
-  // "in" is a token of its own, and so is the space: after one the word is a token longer.
+  // "in" is a token, and so is the space. After a space a word has one token more, so that spelling
+  // is not added.
   EXPECT_EQ(rules_of(R"("bad_words": ["ab", " in", " "])")->bad_words,
             (std::vector<std::vector<int>>{
                 {97, 98}, client_.model().tokenizer->encode("in").value(), {32}}));
@@ -172,7 +173,7 @@ TEST_F(CompletionsTest, SequenceBreakersAreTheTokensThatHoldThem) {
   EXPECT_THAT(of_h,
               ::testing::IsSupersetOf({104, client_.model().tokenizer->encode("he").value()[0]}));
   EXPECT_TRUE(std::is_sorted(of_h.begin(), of_h.end()));
-  // No token holds both: the last one of the string's own.
+  // No token has both letters, so the break is the string's last token.
   EXPECT_EQ(breakers_of(R"("dry_sequence_breakers": ["xz"])"), std::vector<int>{'z'});
   EXPECT_THAT(breakers_of(R"("seed": 1)"), ::testing::IsSupersetOf({'\n', ':', '"', '*'}));
   EXPECT_EQ(sampling_of(R"({"prompt": "say a", "dry_multiplier": 1, "dry_sequence_breakers": []})")
@@ -377,7 +378,7 @@ TEST_F(CompletionsTest, TooLongIsSaidBeforeTheEngineSeesIt) {
   EXPECT_THAT(huge.at("message").get<std::string>(), HasSubstr("has at least 2048 input tokens"));
   const json explicit_wish = refusal(R"({"prompt": "a", "max_tokens": 2048})");
   EXPECT_THAT(explicit_wish.at("message").get<std::string>(), HasSubstr("(2048 > 2048 - 1)"));
-  // The default is shortened instead.
+  // A max_tokens that is not given is shortened to what the context holds.
   const json body = client_.answer(
       kCompletions, R"({"prompt": ")" + std::string(2040, 'a') + R"(", "ignore_eos": true})");
   EXPECT_EQ(body.at("usage").at("total_tokens"), 2048);

@@ -20,7 +20,8 @@ json usage_schema() {
                         {"total_tokens", count_schema()}});
 }
 
-// An answer whose choices have these properties beside those of all.
+// Returns the schema of an answer whose choices have the properties of `choice` and those that all
+// choices have.
 json answer_schema(const char* object, json choice) {
   choice["index"] = count_schema();
   choice["logprobs"] = {{"type", {"object", "null"}}};

@@ -25,7 +25,7 @@ struct EmbeddingRequest {
   std::string cache_salt;
 };
 
-// Pointers into `request`, which must outlive the result.
+// Returns the fields, which point into `request`: it must outlive the result.
 std::vector<Field> embedding_field_table(EmbeddingRequest& request);
 nlohmann::json embedding_request_schema();
 // Returns the field `dimensions`, whose upper bound only the served model knows.

@@ -19,7 +19,7 @@ using Numbers = std::vector<float>;
 
 constexpr const char* kEmbeddings = "/v1/embeddings";
 
-// The bytes of base64 text, read as float32 with the low byte first.
+// Returns the bytes of base64 text, read as float32 with the low byte first.
 Numbers numbers_in_base64(const std::string& text) {
   constexpr std::string_view kAlphabet =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

@@ -41,7 +41,7 @@ std::optional<ApiError> read_texts_to_score(std::string_view name, const Request
                       value.is_array() ? value : RequestJson::array({value}), texts);
 }
 
-// Documents may be objects with other members beside their text, which come to nothing.
+// Reads documents. They may be objects with other members beside their text, which are ignored.
 std::optional<ApiError> read_documents(std::string_view name, const RequestJson& value,
                                        std::vector<std::string>& documents) {
   if (!value.is_array()) return wrong_type(name, "a list of documents", value);

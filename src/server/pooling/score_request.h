@@ -35,7 +35,7 @@ struct RerankRequest {
   bool return_documents = true;
 };
 
-// Pointers into `request`, which must outlive the result.
+// Returns the fields, which point into `request`: it must outlive the result.
 std::vector<Field> score_field_table(ScoreRequest& request);
 std::vector<Field> rerank_field_table(RerankRequest& request);
 nlohmann::json score_request_schema();

@@ -102,8 +102,8 @@ HttpReply start_scores(ApiService& service, ScoreJob job, const Wake& wake) {
           {}};
 }
 
-// The best first; of equals the one that came first.
-// `documents`: that the answer repeats; none, or one a score.
+// Returns the scores with the best first; of equal ones, the one that came first. `documents`:
+// those that the answer repeats; none, or one for each score.
 json ranked(const std::vector<double>& scores, std::optional<int> top_n,
             const std::vector<std::string>& documents) {
   std::vector<std::size_t> order(scores.size());

@@ -93,7 +93,7 @@ MaybeError read_metadata(const RequestJson& value, ResponseRequest& request) {
   return {};
 }
 
-// Fields of other kinds of responses, none of which is done here.
+// Adds the fields of other kinds of responses, all of which are refused.
 void add_refused(std::vector<Field>& table) {
   for (const char* name : {"background", "conversation", "prompt", "context_management"})
     table.push_back({.name = name, .target = RefusedField{}});
@@ -103,7 +103,7 @@ void add_refused(std::vector<Field>& table) {
   table.push_back({.name = "truncation", .target = RefusedField{R"(["disabled", "auto"])"}});
 }
 
-// The format of a chat's text stands in `text` here.
+// Adds the fields of grammars, except response_format: here it stands in `text`.
 void add_grammars(std::vector<Field>& table, ResponseRequest& request) {
   for (Field& field : grammar_field_table(request.chat.generation.grammar)) {
     if (field.name != kResponseFormat) table.push_back(std::move(field));

@@ -143,7 +143,7 @@ double CudaDevice::seconds_of(CuGraphExecObject* graph, int rounds) {
   return milliseconds * 1e-3;
 }
 
-// As a graph, so that the host's time for a launch is not in it.
+// Times launches as a graph, so that the host's time for a launch is not in it.
 double CudaDevice::seconds_of(std::span<const KernelLaunch> launches) {
   constexpr double kMeasured = 0.05;  // seconds
   constexpr int kRepetitions = 5;

@@ -162,7 +162,7 @@ bool uses_metal(const Exec&) {
   return true;
 }
 
-// Nothing here is computed on the host.
+// Returns the Exec itself: nothing here is computed on the host.
 Exec& host_exec(Exec& exec) {
   return exec;
 }

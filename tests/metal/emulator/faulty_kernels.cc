@@ -299,7 +299,7 @@ PAGODA_TEST_KERNEL(atomic_and_plain) {
   simdgroup_store(sum, out, 8);
 }
 
-// out[0] is a product that is a denormal, out[1] is what is left of one.
+// Makes denormals: out[0] is a product that is one, out[1] is what is left of one.
 [[kernel]] void make_denormals(device const float* x [[buffer(0)]], device float* out [[buffer(1)]],
                                constant TestParameters& p [[buffer(2)]], PAGODA_THREAD) {
   if (lane == 0) out[0] = x[0] * x[1];

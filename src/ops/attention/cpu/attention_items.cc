@@ -140,7 +140,8 @@ AttentionItem AttentionPlan::whole(int seq, const Split& split) const {
           .partial = -1};
 }
 
-// Chunks of prompts, which cost most, are the last sequences, and their last queries see most.
+// Fills in the items, the dearest first. Chunks of prompts cost most: they are the last sequences,
+// and their last queries see most.
 void AttentionPlan::fill(std::span<AttentionItem> items, std::span<AttentionItem> splits) const {
   auto next = items.begin();
   auto next_split = splits.begin();

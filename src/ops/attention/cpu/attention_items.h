@@ -62,8 +62,8 @@ struct AttentionCall {
   bool has_tiles = false;                          // for these keys and values
 
   float* partials = nullptr;
-  // Floats between the sums of two rows: whole pairs of the widest vectors. Of an int4 value the
-  // halves that nibbles lie in are padded each.
+  // Returns the floats between the sums of two rows: whole pairs of the widest vectors. Of an int4
+  // value the halves that nibbles lie in are padded each.
   std::int64_t padded_dim() const {
     const std::int64_t halves = values.format == KvFormat::kInt4 ? 2 : 1;
     return (head_dim / halves + 31) / 32 * 32 * halves;
@@ -97,7 +97,7 @@ struct Softmax {
   float* largest = nullptr;  // [rows]
   float* totals = nullptr;   // [rows]
 
-  // Rows are padded to whole vectors where a row is one float.
+  // Pads rows to whole vectors where a row is one float.
   static std::int64_t padded(std::int64_t rows) { return (rows + 15) / 16 * 16; }
   static std::int64_t floats(std::int64_t rows, std::int64_t padded_dim) {
     return rows * padded_dim + 2 * padded(rows);

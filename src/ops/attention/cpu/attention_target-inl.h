@@ -1,5 +1,5 @@
-// How the cpu attention's files begin their part for a target: as Highway's do, with dot products of
-// bfloat16 and of 16-bit integers besides where the machine has them.
+// Begins a target's part of the cpu attention's files, as Highway's headers do. Besides Highway's
+// instructions, a target may have dot products of bfloat16 and of 16-bit integers.
 #if defined(PAGODA_ATTENTION_TARGET_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef PAGODA_ATTENTION_TARGET_INL_H
 #undef PAGODA_ATTENTION_TARGET_INL_H

@@ -66,7 +66,8 @@ HWY_INLINE VWords load_line(const std::byte* at) {
   return words;
 }
 
-// Scores of kRows queries, row_stride apart, with 16 keys of num_blocks times 16 words.
+// Computes the scores of kRows queries, row_stride apart, with 16 keys of num_blocks times 16
+// words.
 template <class Dots, int kRows>
 HWY_INLINE void score_group(const EntryGroup& keys, std::int64_t num_blocks,
                             const std::uint32_t* queries, std::int64_t row_stride, float* scores,

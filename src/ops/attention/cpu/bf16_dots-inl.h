@@ -94,9 +94,9 @@ struct Bf16Dots : PlainDots {
     }
   };
 
-  // Scores (in units of ln 2) of kRows rows to pairs of weights under each row's largest, in the
-  // scores' place; a total is that of the weights as rounded. A position that a row does not see
-  // weighs 0 as far as pairs that any of the rows sees.
+  // Turns scores (in units of ln 2) of kRows rows into pairs of weights under each row's largest,
+  // in the scores' place. A total is that of the weights as rounded. A position that a row does not
+  // see weighs 0 as far as pairs that any of the rows sees.
   template <int kRows>
   static HWY_INLINE void weigh(float* scores, const Visible* visible, float* largest,
                                float* totals) {
@@ -171,8 +171,8 @@ struct Bf16Dots : PlainDots {
     for (int r = 0; r < kRows; ++r) totals[r] = hn::GetLane(hn::SumOfLanes(d, lanes[r]));
   }
 
-  // Scores to weights; returns each lane's total. What is not seen of a pair of vectors weighs too
-  // little to change it.
+  // Turns scores into weights; returns each lane's total. What is not seen of a pair of vectors
+  // weighs too little to change it.
   static HWY_INLINE V weigh_row(float* scores, Visible visible, V largest) {
     const D d;
     const DWords words;

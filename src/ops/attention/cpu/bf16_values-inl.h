@@ -117,7 +117,7 @@ class Bf16Values {
       }
     }
   }
-  // Dimensions [first, first + count) of an entry, then 0.
+  // Loads dimensions [first, first + count) of an entry, then 0.
   static HWY_INLINE VWords load_some(const std::byte* entry, std::int64_t first,
                                      std::int64_t count) {
     const auto lanes = static_cast<__mmask32>((std::uint64_t{1} << count) - 1);

@@ -1,6 +1,6 @@
-// Entries that a thread of the cpu attention has fetched before it reads them, for each target: the next
-// range's, or the next tile's. Those of one head lie far apart in blocks in no order, which no
-// hardware foresees.
+// FetchAhead: prefetches keys and values before a thread of the cpu attention reads them, for each
+// target. It fetches those of the next range or of the next tile. One head's entries lie far apart,
+// in blocks in any order, which hardware prefetchers cannot predict.
 #if defined(PAGODA_FETCH_AHEAD_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef PAGODA_FETCH_AHEAD_INL_H
 #undef PAGODA_FETCH_AHEAD_INL_H
@@ -33,7 +33,7 @@ class FetchAhead {
   // Returns the lines that loops fetch on their way.
   typename Dots::Ahead& lines() { return lines_; }
 
-  // Fetches what no range before has had fetched.
+  // Fetches the first range, which no earlier range has fetched ahead.
   void fetch_first(const VisibleRange& range) {
     if constexpr (Dots::kFetchesTiles) {
       fetch_tiles(range);
@@ -44,12 +44,12 @@ class FetchAhead {
     }
   }
 
-  // Has the keys of `next` fetched while a range is under way.
+  // Starts to fetch the keys of `next` while the range before it is computed.
   void begin(const VisibleRange& next) {
     if constexpr (Dots::kFetchesRuns) fetch_runs(next, call_.keys, lines_.keys);
   }
 
-  // Has what is read after a tile of keys fetched meanwhile.
+  // Starts to fetch what is read after a tile of keys, while its scores are computed.
   void fetch_beside_scores(const VisibleRange& range, int tile) {
     if constexpr (Dots::kFetchesTiles) {
       const int first_values = Dots::kMultipliesTiles ? tile : first_tile(range);
@@ -58,7 +58,7 @@ class FetchAhead {
     }
   }
 
-  // Does the same for a tile of values, the last of which `next` follows.
+  // Does the same for a tile of values; `next` is the range behind the last tile.
   void fetch_beside_sums(const VisibleRange& range, int tile, const VisibleRange& next) {
     const bool is_last = tile == last_tile(range);
     if constexpr (Dots::kFetchesRuns) {
@@ -70,7 +70,7 @@ class FetchAhead {
     }
   }
 
-  // Has what is read first of `next` fetched among products.
+  // Starts to fetch the first tiles of `next` among products.
   void fetch_next(const VisibleRange& next) {
     if (next.item && !FewRows<Dots>::takes(call_, *next.item)) fetch_tiles(next);
   }
@@ -101,7 +101,7 @@ class FetchAhead {
     return entries_of(range, call_.values, range.value_offsets, range.begin, end);
   }
 
-  // Has a range's entries fetched while what follows is computed.
+  // Starts to fetch a range's entries while what follows is computed.
   void fetch_runs(const VisibleRange& range, const CallEntries& entries, Stream& stream) const {
     while (!stream.is_done()) stream.advance();
     stream = {.base = entries.elements, .next = range.runs, .last = range.runs + range.num_runs};

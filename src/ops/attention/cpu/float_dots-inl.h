@@ -73,8 +73,8 @@ struct FloatDots : PlainDots {
   static HWY_INLINE V broadcast(float x) { return hn::Set(D(), x); }
   static HWY_INLINE V multiply(V sum, V x, V y) { return hn::MulAdd(x, y, sum); }
 
-  // Scores (in units of ln 2) of kRows rows to weights under each row's largest; those not seen
-  // become 0 or stay undefined.
+  // Turns scores (in units of ln 2) of kRows rows into weights under each row's largest; those not
+  // seen become 0 or stay undefined.
   template <int kRows>
   static HWY_INLINE void weigh(float* scores, const Visible* visible, float* largest,
                                float* totals) {

@@ -43,8 +43,8 @@ HWY_INLINE VW odd_blocks(VW a, VW b) {
   return VW{_mm512_shuffle_i32x4(a.raw, b.raw, 0xdd)};
 }
 
-// Rows and columns of blocks of 128 bits swapped: vectors 4 k to 4 k + 3 are keys 4 k to 4 k + 3
-// as the 128-bit stages below have left them.
+// Swaps rows and columns of blocks of 128 bits: vectors 4 k to 4 k + 3 are keys 4 k to 4 k + 3 as
+// the 128-bit stages below have left them.
 template <class DW>
 HWY_INLINE void transpose_blocks(DW d, hn::Vec<DW>* rows) {
   if constexpr (hn::MaxLanes(d) == 8) {
@@ -97,7 +97,8 @@ HWY_INLINE void transpose(Load&& load, VWords* rows, Meanwhile&& meanwhile) {
   transpose_blocks(DWords(), rows);
 }
 
-// Does the same from where key(i) is to a tile.
+// Transposes kLanes words of each key; key(i) points to the first of key i. Stores them to the
+// tile.
 template <typename Dots, typename Key, typename Meanwhile>
 HWY_INLINE void transpose_words(Key&& key, std::uint32_t* tile, Meanwhile&& meanwhile) {
   VWords rows[kLanes];
@@ -131,7 +132,8 @@ HWY_INLINE void transpose_keys(const std::byte* keys, const std::int64_t* offset
   transpose_words<Dots>([&](int i) { return rest + i * kBytes; }, tile, meanwhile);
 }
 
-// The elements of a word as float32, in memory's order: `first`, and `second` where there are two.
+// Widens the elements of a word to float32, in memory's order: `first`, and `second` where there
+// are two.
 template <typename T>
 struct Words;
 

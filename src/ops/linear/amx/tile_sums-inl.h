@@ -42,11 +42,11 @@ PAGODA_INLINE void store_tile(std::int32_t (&to)[kTileRows][kPanelColumns]) {
   if constexpr (kRegister == 3) _tile_stored(3, to, kLineBytes);
 }
 
-// Sums of weights in two planes, in registers that the macro names: intrinsics want their numbers
-// written out. Those that follow begin with the register that is free, and go on with those whose
-// sums have been stored meanwhile. `load` takes 64 k of x, [2][16][64], and of weights,
-// [2][16][16][4], whose products the others add: loads come first, because beside a busy other half
-// of the core they and products take turns.
+// Sums of weights in two planes, in registers that the macro's arguments name, because intrinsics
+// require constants. Four classes follow. Each begins with the register that the one before leaves
+// free, and goes on with registers whose sums have been stored meanwhile. `load` loads 64 k of x,
+// [2][16][64], and of weights, [2][16][16][4]; the other functions add their products. Loads come
+// first: where the other hyper-thread is busy, loads and products are not run at the same time.
 #define PAGODA_SUMS_OF_WORDS(Name, kOfHigh, kOfMiddle, kOfLow, kOther)             \
   struct Name {                                                                    \
     static constexpr int kMiddle = kOfMiddle;                                      \
@@ -84,11 +84,11 @@ PAGODA_SUMS_OF_WORDS(ThirdWordSums, 1, 2, 3, 0)
 PAGODA_SUMS_OF_WORDS(FourthWordSums, 0, 1, 2, 3)
 #undef PAGODA_SUMS_OF_WORDS
 
-// Sums that, with their operands, fill all registers, so that there are no others to alternate
-// with. The high ones are stored while the rest are still added to, and the rest while the next
-// high ones are. That needs fewer loads a product: beside a busy other half of the core, loads and
-// products of tiles take turns. Each adds the products of 64 k of x, [2][16][64], and of a pair's
-// panels. The high sums come first, and then the rest from the registers that those have loaded.
+// Sums that, with their operands, fill all registers, so that none is left to alternate with. The
+// high sums are stored while the rest are still added to, and the rest while the next high ones
+// are. That needs fewer loads a product: where the other hyper-thread is busy, loads and products
+// are not run at the same time. Each adds the products of 64 k of x, [2][16][64], and of a pair's
+// panels: first the high sums, and then the rest, from the registers that those have loaded.
 
 // The sums of short products, those of high bytes and the others, of two panels side by side,
 // [2][16][16][4] each.

@@ -21,14 +21,15 @@ constexpr int kPairs = kUnit / 2;
 constexpr int kHalves = 2;  // of a line or of 16 columns, a register each
 constexpr int kHalfBytes = kLineBytes / kHalves;
 constexpr int kHalvesBytes = 2 * kPanelColumns;  // 16 numbers in 16 bits
-// Twelve sums, two registers of weights, one of x and one product are all sixteen registers.
+// Twelve sums, two registers of weights, one of x and one of a product are all sixteen registers.
 constexpr int kMostRows = 6;
-// Rows that wait for memory, and how far ahead it is asked for their weights.
+// Up to so many rows, memory is what the product waits for; kFetchAhead is how far ahead their
+// weights are prefetched.
 constexpr int kFewRows = 2;
 constexpr int kFetchAhead = 6144;  // bytes
 constexpr float kLargestFloat = 3.40282347e38f;
 
-// 16 columns.
+// A value for each of 16 columns.
 struct Integers {
   __m256i half[kHalves];
 };
@@ -61,7 +62,7 @@ PAGODA_INLINE Floats to_floats(const Integers& integers) {
 PAGODA_INLINE Floats times(const Floats& a, const Floats& b) {
   return {{_mm256_mul_ps(a.half[0], b.half[0]), _mm256_mul_ps(a.half[1], b.half[1])}};
 }
-// The compiler would else add all products of a block in an order that spills them.
+// Keeps the compiler from adding all products of a block in an order that spills registers.
 PAGODA_INLINE void keep_order(__m256i& sum) {
   __asm__("" : "+x"(sum));
 }
@@ -93,7 +94,8 @@ constexpr LevelTable make_levels() {
 }
 constexpr LevelTable kLevels = make_levels();
 
-// Codes of kBits each of pair kPair of a unit, at bit kTo of their half-words, other bits zero.
+// Returns the codes of kBits each of pair kPair of a unit, at bit kTo of their half-words; other
+// bits are zero.
 template <int kBits, int kPair, int kTo = 0>
 PAGODA_INLINE __m256i codes_of(const std::byte* plane) {
   constexpr int kCodes = 16 / kBits;  // a half-word
@@ -105,7 +107,8 @@ PAGODA_INLINE __m256i codes_of(const std::byte* plane) {
   return _mm256_and_si256(codes, _mm256_set1_epi16(((1 << kBits) - 1) << kTo));
 }
 
-// Pair kPair of a unit of 8 columns as 8 x 2 integers of 16 bits, kOffset too high.
+// Returns pair kPair of a unit of 8 columns as 8 x 2 integers of 16 bits, which are kOffset too
+// high.
 template <PanelKind kKind, int kPair>
 PAGODA_INLINE __m256i pair_of(const std::byte* low, const std::byte* high) {
   constexpr PanelFormat kFormat = panel_format(kKind);
@@ -150,7 +153,7 @@ PAGODA_INLINE __m128i load_bytes(const std::byte* from) {
   return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
 }
 
-// Block `block` of a group.
+// Returns the numbers of block `block` of a group.
 template <PanelKind kKind>
 PAGODA_INLINE BlockNumbers block_numbers(const std::byte* group, int block) {
   constexpr PanelHeader kHeader = panel_format(kKind).header;
@@ -268,8 +271,9 @@ class IntegerTile {
   static constexpr int kUnitBytes = kFormat.group_bytes() / (kFormat.group / kUnit);
   static constexpr int kLines = (kUnitBytes * kUnitsOfBlock + kLineBytes - 1) / kLineBytes;
 
-  // Fetches the lines that lie as far ahead of a block's units. Zen 3 foresees those of BF16 and F16,
-  // of which a block has many, and hardly any of codes (docs/performance/log.md).
+  // Prefetches the lines that lie as far ahead of a block's units. Zen 3's hardware prefetches
+  // those of BF16 and F16, of which a block has many, and hardly any of codes
+  // (docs/performance/log.md).
   PAGODA_INLINE static void fetch_ahead(const std::byte* units, WeightPrefetch way) {
     if (way == WeightPrefetch::kPastCaches) return;
     if (kKind == PanelKind::kInt14 && way == WeightPrefetch::kSecondLevelHalf) return;
@@ -335,7 +339,7 @@ class IntegerTile {
   }
 };
 
-// A panel at a time is one ascending stream.
+// Multiplies a panel at a time, which reads one ascending stream.
 template <class Tile, int kRows>
 void multiply_tiles(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
   for (std::int64_t panel = begin; panel < end; ++panel) {
@@ -367,7 +371,7 @@ int most_rows(const ActivationLayout&, std::int64_t) {
   return kMostRows;
 }
 
-// Values [k, k + 8) of a row.
+// Loads values [k, k + 8) of a row.
 PAGODA_INLINE __m256 load_some(const TileRow& row, std::int64_t k) {
   const std::int64_t left = row.x ? row.cols - k : 0;
   if (left >= 8) return _mm256_loadu_ps(row.x + k);
@@ -382,8 +386,8 @@ struct Sixteen {
   __m256 x[2];
 };
 
-// The bits of the largest magnitude: as integers magnitudes compare as they are, NaN above all, so
-// that it reaches the scale and every product.
+// Returns the bits of the largest magnitude. Magnitudes are compared by their bits, among which NaN
+// is the largest, so that it reaches the scale and every product.
 PAGODA_INLINE std::uint32_t largest_of(const Sixteen& values) {
   const __m256i mask = _mm256_set1_epi32(0x7fffffff);
   const __m256i both = _mm256_max_epu32(_mm256_and_si256(mask, _mm256_castps_si256(values.x[0])),
@@ -394,7 +398,7 @@ PAGODA_INLINE std::uint32_t largest_of(const Sixteen& values) {
       _mm_cvtsi128_si32(_mm_max_epu32(m, _mm_shuffle_epi32(m, 0xb1))));
 }
 
-// As integers; returns their sum.
+// Stores the values as 16-bit integers; returns their sum.
 PAGODA_INLINE std::int32_t pack_int16(const Sixteen& values, float limit, float largest,
                                       std::byte* to) {
   const __m256 inverse = _mm256_set1_ps(largest > 0 ? limit / largest : 0.0f);
@@ -422,7 +426,8 @@ void pack_row(const TileRow& row, const ActivationLayout& layout, const TilePart
       if (of_these > bits) bits = of_these;
     }
     const auto largest = __builtin_bit_cast(float, bits);
-    // A block that holds something else than numbers gets no integers: its scale alone says so.
+    // A block with a value that is no finite number gets integers of zero. Its scale alone is NaN
+    // or infinite.
     if (!(largest <= kLargestFloat)) {
       for (int i = 0; i < quarters; ++i) values[i] = {};
     }
@@ -445,7 +450,7 @@ void pack_tile(const ActivationLayout& layout, const TileSource& source, const T
 }
 
 void multiply(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
-  // Float32 is portable code's: layout_of says so.
+  // layout_of() has left float32 to the portable code.
   with_kind(product.kind, [&](auto kind) {
     constexpr PanelKind kKind = decltype(kind)::kValue;
     if constexpr (kKind != PanelKind::kF32) multiply_kind<kKind>(product, begin, end);

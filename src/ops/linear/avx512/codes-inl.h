@@ -22,8 +22,8 @@ PAGODA_INLINE __m512i shifted_codes(const std::byte* plane) {
   return line;
 }
 
-// Formats with a float minimum for each block of 32. Against 16-bit integers their codes are taken
-// around the middle one, so that little is left to the minima.
+// Returns whether a format has a float minimum for each block of 32. Against 16-bit integers their
+// codes are taken around the middle one, so that little is left to the minima.
 constexpr bool has_float_minima(PanelKind kind) {
   return panel_format(kind).header == PanelHeader::kScalesMinima;
 }
@@ -97,12 +97,12 @@ class PairReader {
   __m512i first_, second_;
 };
 
-// Codes that stand for levels of a table.
+// Returns whether codes stand for levels of a table.
 constexpr bool has_levels(PanelKind kind) {
   return kind == PanelKind::kIQ4_NL || kind == PanelKind::kIQ4_XS;
 }
 
-// Nibbles that stand for themselves less an offset.
+// Returns whether nibbles stand for themselves less an offset.
 constexpr bool has_plain_nibbles(PanelKind kind) {
   const PanelFormat format = panel_format(kind);
   return format.low_bits == 4 && format.high_bits == 0 && !has_levels(kind);
@@ -174,7 +174,7 @@ constexpr int byte_offset(PanelKind kind) {
   return kind == PanelKind::kQ8_0 || has_levels(kind) ? 128 : -code_value(kind, 0);
 }
 
-// Kinds whose codes are bytes after a shift and a mask.
+// Returns whether codes are bytes after a shift and a mask.
 constexpr bool takes_bytes(PanelKind kind) {
   const PanelFormat format = panel_format(kind);
   return (format.low_bits == 4 || format.low_bits == 8) && format.high_bits == 0 &&

@@ -162,7 +162,7 @@ class ManyRowsTile {
   }
 };
 
-// The minima of groups [begin, end), which begin with a span.
+// Finds the minima of groups [begin, end), which begin with a span.
 template <PanelKind kKind>
 void find_minima(const PanelProduct& product, const std::byte* panels, const Slice& slice,
                  PanelMinima* minima) {
@@ -181,7 +181,7 @@ void find_minima(const PanelProduct& product, const std::byte* panels, const Sli
   }
 }
 
-// Two panels from `panel` on, times rows [first_row, end_row).
+// Multiplies two panels, from `panel` on, with rows [first_row, end_row).
 template <PanelKind kKind, Rounding kRounding, int kRows>
 void multiply_panels(const PanelProduct& product, std::int64_t panel, std::int64_t first_row,
                      std::int64_t end_row) {

@@ -7,14 +7,14 @@
 namespace pagoda::cpu {
 namespace {
 
-// One row of a tile: each unit's integers at unit * tile_rows * the bytes of one.
+// One row of a tile. The integers of unit u begin at u * tile_rows * unit_bytes.
 struct TileRow {
   const float* x = nullptr;  // null: zeros
   std::int64_t cols = 0;
   int tile_rows = 0;
   bool are_planes = false;
   bool are_split = false;
-  bool are_nibbles = false;     // what bytes will meet
+  bool are_nibbles = false;     // the codes that bytes will meet have four bits
   int code_offset = 0;          // of that
   std::int64_t unit_bytes = 0;  // of integers
   std::byte* integers = nullptr;
@@ -33,7 +33,7 @@ struct BlockVectors {
   __m512i of[kBlocksAtOnce];
 };
 
-// Values [k, k + 16) of a row.
+// Loads values [k, k + 16) of a row.
 template <bool kIsWhole>
 PAGODA_INLINE __m512 load_some(const TileRow& row, std::int64_t k) {
   if constexpr (kIsWhole) return _mm512_loadu_ps(row.x + k);
@@ -61,7 +61,7 @@ PAGODA_INLINE __m512i folded(const BlockVectors& v, const Fold& fold) {
   return lanes(lanes(quads[0], quads[1]), lanes(quads[2], quads[3]));
 }
 
-// Each block's largest becomes its span's.
+// Gives each block the largest magnitude of its span.
 template <int kBlocksOfSpan>
 PAGODA_INLINE __m512i largest_of_span(__m512i v) {
   static_assert(kBlocksOfSpan == 4 || kBlocksOfSpan == 8 || kBlocksOfSpan == 16);
@@ -84,7 +84,8 @@ constexpr int k_of_byte(int i, bool is_nibbles) {
 struct ByteOrder {
   alignas(kLineBytes) std::uint8_t from[64];
 };
-// 64 integers as saturated bytes lie [lane][vector][4]; this is where TileView wants them.
+// Returns the order in which TileView wants 64 integers that lie [lane][vector][4] after they were
+// saturated to bytes.
 constexpr ByteOrder byte_order(bool is_nibbles) {
   ByteOrder order = {};
   for (int i = 0; i < 64; ++i) {
@@ -95,7 +96,7 @@ constexpr ByteOrder byte_order(bool is_nibbles) {
 }
 constexpr ByteOrder kByteOrder = byte_order(false), kNibbleOrder = byte_order(true);
 
-// The bytes of a unit of 16-bit integers as planes have them: its high ones, then its low ones.
+// Returns the order of a unit's bytes in planes: high bytes of its 16-bit integers, then low ones.
 constexpr ByteOrder plane_order(bool is_nibbles) {
   ByteOrder order = {};
   for (int i = 0; i < kUnit; ++i) {
@@ -107,8 +108,8 @@ constexpr ByteOrder plane_order(bool is_nibbles) {
 }
 constexpr ByteOrder kPlaneOrder = plane_order(false), kNibblePlaneOrder = plane_order(true);
 
-// Stores what takes the codes' offset back: a unit's bytes in planes are half units of high ones and
-// of low ones, a sum in each lane.
+// Stores offsets, which take back the codes' offset. In planes a unit's bytes are half units of
+// high ones and of low ones, with a sum in each lane.
 PAGODA_INLINE void store_offsets(__m512i planes, int code_offset, std::int32_t* to) {
   const __m512i offset = _mm512_set1_epi8(static_cast<char>(code_offset));
   __m512i sums = _mm512_dpbusd_epi32(_mm512_setzero_si512(), offset, planes);
@@ -119,8 +120,8 @@ PAGODA_INLINE void store_offsets(__m512i planes, int code_offset, std::int32_t* 
   for (int i = 0; i < kOffsetsOfUnit; ++i) to[i] = -of_lanes[4 * i];
 }
 
-// A unit's 16-bit integers into the planes of its block; row.integers is the row's first byte. The
-// low byte as it is has a sign, by which the high one is rounded instead of cut.
+// Stores a unit's 16-bit integers in the planes of its block; row.integers is the row's first byte.
+// The low byte is read with a sign, so the high byte is rounded, not cut.
 PAGODA_INLINE void store_planes(const TileRow& row, std::int64_t unit, __m512i integers) {
   constexpr int kUnits = kPlaneDepth / kUnit;
   const std::int64_t plane_bytes = std::int64_t{kPlaneDepth} * row.tile_rows;
@@ -138,14 +139,14 @@ PAGODA_INLINE void store_planes(const TileRow& row, std::int64_t unit, __m512i i
                      _mm512_extracti64x4_epi64(planes, 1));
 }
 
-// A unit's 16-bit integers as words of their high bytes and of their low ones.
+// Stores a unit's 16-bit integers as words of their high bytes and of their low ones.
 PAGODA_INLINE void store_split(__m512i integers, std::byte* to) {
   const __m512i rounded = _mm512_add_epi16(integers, _mm512_set1_epi16(128));
   _mm512_store_si512(to, _mm512_srai_epi16(rounded, 8));
   _mm512_store_si512(to + 2 * kUnit, _mm512_srai_epi16(_mm512_slli_epi16(integers, 8), 8));
 }
 
-// Two units' integers as the product reads them.
+// Stores two units' integers as the product reads them.
 template <Rounding kRounding>
 PAGODA_INLINE void store_units(const TileRow& row, std::int64_t unit, const __m512i (&v)[4]) {
   std::byte* first = row.integers + unit * row.tile_rows * row.unit_bytes;
@@ -174,7 +175,7 @@ PAGODA_INLINE void store_units(const TileRow& row, std::int64_t unit, const __m5
   }
 }
 
-// How a row is rounded: blocks whose integers are summed, spans under one scale, both in k.
+// How a row is rounded, in k: blocks whose integers are summed, and spans that share a scale.
 template <Rounding kRoundingOf, int kBlockOf, int kSpanOf>
 struct Scheme {
   static constexpr Rounding kRounding = kRoundingOf;
@@ -183,12 +184,12 @@ struct Scheme {
   static constexpr bool kIsSuper = kSpanOf == kSuperGroup;
 };
 
-// Each block's scale: of largest magnitudes compared as the integers that their bits are, NaN above
-// all, so that it reaches the scale and every product.
+// Each block's scale. Largest magnitudes are compared as integers, by their bits, in which NaN is
+// above all numbers. So a NaN reaches the scale and every product.
 struct BlockScales {
   __m512 scales;
   alignas(kLineBytes) float factors[kBlocksAtOnce];
-  bool are_numbers;  // all of x
+  bool are_numbers;  // whether all x are finite
 };
 
 template <class Scheme, bool kIsWhole>
@@ -211,8 +212,8 @@ PAGODA_INLINE void find_scales(const TileRow& row, std::int64_t first, int count
   }
   const __m512 largest = _mm512_castsi512_ps(of_blocks);
   const __m512 most = _mm512_set1_ps(limit);
-  // A block that holds something else than numbers gets no integers, its factor is zero: its scale
-  // alone says so.
+  // A block with a value that is no number gets integers of zero and a factor of zero. Its scale
+  // alone has the NaN or infinity.
   const __mmask16 is_positive = _mm512_cmp_ps_mask(largest, _mm512_setzero_ps(), _CMP_GT_OQ);
   const __mmask16 is_finite =
       _mm512_cmp_ps_mask(largest, _mm512_set1_ps(kLargestFloat), _CMP_LE_OQ);
@@ -221,7 +222,7 @@ PAGODA_INLINE void find_scales(const TileRow& row, std::int64_t first, int count
   to.are_numbers = is_finite == 0xffff;
 }
 
-// The integers of `count` blocks; v is what each block's lanes sum up to.
+// Computes the integers of `count` blocks; v is what each block's lanes sum up to.
 template <class Scheme, bool kIsWhole, bool kAreNumbers>
 PAGODA_INLINE void round_blocks(const TileRow& row, std::int64_t first, int count,
                                 const BlockScales& scales, BlockVectors& v) {
@@ -305,7 +306,7 @@ PAGODA_INLINE void store_super_numbers(const TileRow& row, std::int64_t first, i
   }
 }
 
-// Blocks [first, first + count) of a row, as many as make whole pairs of units.
+// Rounds blocks [first, first + count) of a row, as many as make whole pairs of units.
 template <class Scheme, bool kIsWhole>
 PAGODA_INLINE void pack_blocks(const TileRow& row, std::int64_t first, int count,
                                const ActivationLayout& layout) {
@@ -343,8 +344,8 @@ void pack_row(const TileRow& row, const ActivationLayout& layout, const TilePart
   }
 }
 
-// The least powers of two under which blocks [first, first + count) may be: the bits of each. A
-// power of what is no number is none.
+// Returns the bits of the least power of two for each of blocks [first, first + count). A block
+// with a NaN or an infinity has none.
 template <bool kIsWhole>
 PAGODA_INLINE __m512i find_powers(const TileRow& row, std::int64_t first, int count) {
   BlockVectors magnitudes, sums;
@@ -370,13 +371,15 @@ PAGODA_INLINE __m512i find_powers(const TileRow& row, std::int64_t first, int co
   // One less than it may be, because both are rounded.
   const __m512 of_largest =
       _mm512_mul_ps(_mm512_castsi512_ps(largest), _mm512_set1_ps(1.0f / (kPowersLargest - 1)));
-  // Magnitudes are ordered as their bits are; a NaN that max has passed over is in the sum.
+  // Positive floats are ordered as their bits are. The sum has the NaN that the maximum has
+  // dropped.
   const __m512i least = _mm512_max_epu32(_mm512_castps_si512(of_largest), sum);
   const __m512i up = _mm512_add_epi32(least, _mm512_set1_epi32((1 << kMantissaBits) - 1));
   return _mm512_slli_epi32(_mm512_srli_epi32(up, kMantissaBits), kMantissaBits);
 }
 
-// Integers under the powers whose bits row.scales has, which become exponents above `least`.
+// Computes integers under the powers whose bits row.scales has, which become exponents above
+// `least`.
 template <bool kIsWhole>
 PAGODA_INLINE void round_under_powers(const TileRow& row, std::int64_t block, __m512i least) {
   auto* power = reinterpret_cast<std::int32_t*>(row.scales + block * row.tile_rows);
@@ -392,7 +395,7 @@ PAGODA_INLINE void round_under_powers(const TileRow& row, std::int64_t block, __
   store_units<Rounding::kInt16>(row, block * kPowersBlock / kUnit, integers);
 }
 
-// The least power of a row, which its largest one decides.
+// The least power of a row; the row's largest power decides it.
 struct LeastPower {
   std::int32_t bits;
   float exponent;

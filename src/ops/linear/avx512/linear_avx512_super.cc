@@ -138,7 +138,7 @@ struct Waiting {
   bool is_last;
 };
 
-// Not inlined: it takes all registers.
+// Multiplies a group. It is not inlined: it takes all registers.
 template <int kMinima, int kRows>
 __attribute__((noinline)) void multiply_group(const PanelProduct& product, const Unpacked& group,
                                               const SuperRows& rows, std::int64_t first_row,
@@ -192,7 +192,7 @@ PAGODA_INLINE void fetch_some(const std::byte*& next, std::int64_t count,
   }
 }
 
-// Two panels from `panel` on, times rows [first_row, end_row).
+// Multiplies two panels, from `panel` on, with rows [first_row, end_row).
 template <PanelKind kKind, int kRows>
 void multiply_panels(const PanelProduct& product, std::int64_t panel, std::int64_t first_row,
                      std::int64_t end_row) {

@@ -1,4 +1,4 @@
-// Prefetches of the products, ahead of a panel that they read.
+// Prefetches that the products do ahead of the panel that they read.
 #pragma once
 
 #include <immintrin.h>
@@ -17,9 +17,10 @@ namespace {
 constexpr int kPastCachesAhead = 8192;  // bytes
 // On Intel's Xeons 4 to 8 KB ahead are alike, 2 KB and less are slower.
 constexpr int kSecondLevelAhead = 6144;
-// On Zen 3 and 4 every other line, 2 KB ahead, was best or as good as any for most formats. Those
-// of 256 k a group have long headers, which break the stream: they want every line, and past the
-// caches there too (Q6_K 56 instead of 19 GB/s, Q4_K 60 instead of 46).
+// On Zen 3 and 4, fetching every other line 2 KB ahead was best, or as good as any, for most
+// formats. Formats with groups of 256 k have long headers, which break the stream. There every line
+// is fetched, and into no cache beyond the first (Q6_K 56 instead of 19 GB/s, Q4_K 60 instead of
+// 46).
 constexpr int kHalfAhead = 2048;
 constexpr int kHalfEvery = 2;
 constexpr int kSuperAhead = 4096;

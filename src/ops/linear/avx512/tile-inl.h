@@ -1,4 +1,4 @@
-// Tiles of x as the AVX-512 product reads them, and who makes them.
+// How tiles of x lie for the AVX-512 product, and the functions that make them.
 #pragma once
 
 #include "ops/linear/integer_tile-inl.h"
@@ -11,7 +11,7 @@ namespace avx512 {
 std::int64_t tile_bytes(const ActivationLayout& layout, int tile_rows, std::int64_t cols);
 void pack_tile(const ActivationLayout& layout, const TileSource& source, const TilePart& part,
                std::byte* tile);
-// Tiles of more than two rows.
+// Multiplies tiles of more than two rows.
 void multiply_many(const PanelProduct& product, std::int64_t begin, std::int64_t end);
 // Multiplies 16-bit tiles of the formats that is_super names.
 void multiply_super(const PanelProduct& product, std::int64_t begin, std::int64_t end);
@@ -37,11 +37,11 @@ namespace {
 constexpr int kPlaneDepth = 64;
 constexpr int kPlanesLargest = 32000;  // not above 127 * 256 + 127
 
-// Returns whether tiles so high have planes.
+// Returns whether tiles of that many rows store x as planes of bytes.
 PAGODA_INLINE bool has_planes(const ActivationLayout& layout, int tile_rows) {
   return layout.least_plane_rows > 0 && tile_rows >= layout.least_plane_rows;
 }
-// Returns whether they have words of bytes.
+// Returns whether they store each unit's bytes as words (above: "In others").
 PAGODA_INLINE bool is_split(const ActivationLayout& layout, int tile_rows) {
   return layout.is_split && !has_planes(layout, tile_rows);
 }

@@ -12,7 +12,7 @@
 namespace pagoda::cpu {
 namespace {
 
-// Where a block's numbers of a tile's rows are, and a span's.
+// Pointers to the numbers of a tile's rows for one block, and for one span.
 struct RowNumbers {
   const float* scales = nullptr;
   const float* sums = nullptr;
@@ -20,7 +20,7 @@ struct RowNumbers {
   const std::byte* pairs = nullptr;
 };
 
-// A tile of rows from one unit on.
+// A tile's rows from a unit on.
 struct RowsAt {
   const std::byte* x;
   RowNumbers numbers;
@@ -81,8 +81,9 @@ PAGODA_INLINE void set_to_zero(__m512i (&sums)[kRows][kPanels]) {
   });
 }
 
-// Returns a block's sum times the powers of a column's weights and of a row's x, whose exponents it
-// takes. Of zero 2^-127 of their product is made, which no other sum feels.
+// Returns a block's sum times the powers of two of a column's weights and of a row's x, by adding
+// exponents. A sum of zero becomes 2^-127 of their product, which is too small to change any other
+// sum.
 PAGODA_INLINE __m512 raised(__m512 sum, __m512 of_column, const float* of_row) {
   const __m512i exponent = _mm512_set1_epi32(*reinterpret_cast<const std::int32_t*>(of_row));
   const __m512i raised = _mm512_add_epi32(_mm512_castps_si512(sum), _mm512_castps_si512(of_column));
@@ -96,7 +97,7 @@ PAGODA_INLINE const float* least_powers(const PanelProduct& product, std::int64_
   return view_of(tile, product.layout, kRows, product.cols).sums;
 }
 
-// Brings sums of such blocks under the least powers of their columns and rows.
+// Brings such sums under the least powers of their columns and rows.
 template <int kRows, int kPanels>
 PAGODA_INLINE void lower(const PanelProduct& product, const float* of_rows,
                          std::int64_t first_panel, __m512 (&sums)[kRows][kPanels]) {
@@ -181,14 +182,15 @@ PAGODA_INLINE void start_block(const std::int32_t* integer_sums, __m512i (&s)[kR
   });
 }
 
-// How a tile's loops are divided for a format and a rounding of x.
+// The numbers of a tile's loops for a format and a rounding of x.
 template <PanelKind kKind, Rounding kRounding>
 struct TileLoops {
   static constexpr PanelFormat kFormat = panel_format(kKind);
   static constexpr bool kIsBytes = kRounding == Rounding::kInt8;
   static constexpr bool kHasSpans = has_spans(kRounding, kFormat.block);
   static constexpr bool kHasPowers = kFormat.header == PanelHeader::kPowers;
-  // Minima as integers, 256 k at a time (avx512/minima-inl.h), or in float, block by block.
+  // Whether minima are integers, added for 256 k at a time (avx512/minima-inl.h); else they are
+  // floats, added for each block.
   static constexpr bool kHasGroups = !kIsBytes && has_float_minima(kKind);
   static constexpr bool kHasMinimum = kFormat.has_minimum() && !kHasGroups;
   static constexpr int kUnitsOfSpan = kHasGroups ? kSuperGroup / kUnit : cpu::kUnitsOfSpan;

@@ -32,7 +32,7 @@ template <PanelKind kKind>
 constexpr int kOffset =
     kKind == PanelKind::kQ8_0 || kKind == PanelKind::kInt14 ? 0 : code_value(kKind, 0);
 
-// One k of pair kPair, eight columns; words are that k's half-words of the lines.
+// Returns one k of pair kPair for eight columns. low, high: that k's half-words of the lines.
 template <PanelKind kKind, int kPair>
 PAGODA_INLINE int16x8_t integers_of(uint16x8_t low, uint16x8_t high) {
   constexpr PanelFormat kFormat = panel_format(kKind);
@@ -183,7 +183,7 @@ PAGODA_INLINE void store_halves(const std::int16_t* integers, std::byte* to) {
   }
 }
 
-// Two units, the most that share a scale.
+// Packs two units, the most that share a scale.
 PAGODA_INLINE void pack_units(const TileRow& row, std::int64_t unit,
                               const ActivationLayout& layout) {
   std::int16_t integers[kMostBlock];

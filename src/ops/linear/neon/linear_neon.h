@@ -5,8 +5,8 @@
 
 namespace pagoda::cpu {
 
-// Kinds of up to 8 bits by dot products or by matrix products of bytes, where arm_features() has
-// them. Both take tiles of the same layout and leave the same bits.
+// Multiplies kinds of up to 8 bits by dot products, or by matrix products of bytes, where
+// arm_features() has them. Both take tiles of the same layout and compute the same bits.
 void multiply_neon_dot(const PanelProduct& product, std::int64_t begin, std::int64_t end);
 void multiply_neon_matrix(const PanelProduct& product, std::int64_t begin, std::int64_t end);
 

@@ -49,8 +49,8 @@ PAGODA_INLINE void hold(int32x4_t& sum) {
 template <PanelKind kKind>
 constexpr bool kHasLevels = kKind == PanelKind::kIQ4_NL || kKind == PanelKind::kIQ4_XS;
 
-// Codes of kBits each of pair kPair of a unit, at bit kTo of their half-words, other bits zero;
-// `words` are of the line that holds them.
+// Returns the codes of kBits each of pair kPair of a unit, at bit kTo of their half-words; other
+// bits are zero. `words`: the line that holds them.
 template <int kBits, int kPair, int kTo>
 PAGODA_INLINE uint16x8_t codes_of(uint16x8_t words) {
   constexpr int kFrom = kBits * (kPair % (16 / kBits));

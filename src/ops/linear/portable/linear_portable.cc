@@ -16,12 +16,12 @@
 HWY_BEFORE_NAMESPACE();
 namespace pagoda::cpu::HWY_NAMESPACE {
 
-// As many rows as leave a panel's sums in registers.
+// Returns how many rows leave a panel's sums in registers.
 int most_portable_rows() {
   return kVectors <= 2 ? 4 : 2;
 }
 
-// values  [num_k, 16]; x  [num_k, kRows]
+// Adds a unit. values [num_k, 16], x [num_k, kRows].
 template <int kRows>
 HWY_INLINE void add_unit(const float* values, const float* x, std::int64_t num_k,
                          Vectors (&sums)[kRows]) {
@@ -119,7 +119,7 @@ std::int64_t tile_bytes(const ActivationLayout&, int tile_rows, std::int64_t col
   return num_units(cols) * kUnit * tile_rows * static_cast<std::int64_t>(sizeof(float));
 }
 
-// [k, tile_rows]
+// Packs a tile as [k, tile_rows].
 void pack_tile(const ActivationLayout&, const TileSource& source, const TilePart& part,
                std::byte* tile) {
   auto* out = reinterpret_cast<float*>(tile);

@@ -43,7 +43,7 @@ fn invalid(detail: String) -> Error {
     Error::new(ErrorKind::InvalidOperation, detail)
 }
 
-/// Nothing is in what is undefined.
+/// Returns a value's length, which is 0 for an undefined one.
 fn length(value: &Value) -> Result<usize, Error> {
     if value.is_undefined() {
         return Ok(0);
@@ -115,7 +115,7 @@ fn wordcount(value: &Value) -> Result<usize, Error> {
     Ok(words.filter(|word| !word.is_empty()).count())
 }
 
-/// A word begins behind white space and some signs; the rest of it is in lower case.
+/// Writes each word with a capital and the rest in lower case. A word begins behind white space and some signs.
 fn title(value: &Value) -> Result<String, Error> {
     let text = python_text::text(value)?;
     let separates =
@@ -173,7 +173,7 @@ fn is_iterable(value: &Value) -> bool {
     !value.is_none() && value.try_iter().is_ok()
 }
 
-/// Whether a value has a length and takes an index: strings and dicts too, as in Python.
+/// Returns whether a value has a length and takes an index: strings and dicts too, as in Python.
 fn is_sequence(value: &Value) -> bool {
     match value.kind() {
         ValueKind::Undefined | ValueKind::String | ValueKind::Seq | ValueKind::Map => true,

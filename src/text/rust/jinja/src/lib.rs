@@ -170,8 +170,8 @@ fn take_python_lists(
     }
 }
 
-/// A filter takes its values from the stack as an operator does, so it stands in for one.
-/// `adds`: also `+`, which differs where text is marked safe, where lists change, and of the pairs of `groupby`.
+/// Replaces operators by filters with Python's rules. A filter takes its values from the stack as an operator does.
+/// `adds`: also `+`, which differs where text is marked safe, where lists change, and for the pairs of `groupby`.
 fn take_python_operators(instructions: &mut Instructions, adds: bool) {
     const NOT_CACHED: u8 = !0;
     let mut index = 0;

@@ -44,7 +44,7 @@ impl Arguments {
         Ok(Arguments { names, values })
     }
 
-    /// Absent, and none where none stands for absent.
+    /// Returns an argument; None where it is absent, and where it is none and that stands for absent.
     pub fn get(&self, index: usize) -> Option<&Value> {
         self.values[index].as_ref().filter(|value| !value.is_none())
     }
@@ -76,7 +76,7 @@ impl Arguments {
         integer.map(Some).ok_or_else(|| self.wrong(index, "an integer"))
     }
 
-    /// A number of characters to fill up to.
+    /// Returns a number of characters to fill up to.
     pub fn width(&self, index: usize, absent: Option<i64>) -> Result<usize, Error> {
         let width = self.optional_integer(index)?.or(absent);
         let width = width.filter(|width| *width <= MAX_WIDTH);

@@ -18,7 +18,8 @@ struct Format {
     ascii: bool,
 }
 
-/// The filter `tojson(ensure_ascii=False, indent=None, separators=None, sort_keys=False)`; nothing is escaped for HTML.
+/// Applies the filter `tojson(ensure_ascii=False, indent=None, separators=None, sort_keys=False)`; nothing is escaped
+/// for HTML.
 pub fn tojson(value: &Value, args: Rest<Value>, kwargs: Kwargs) -> Result<Value, Error> {
     let names = &["ensure_ascii", "indent", "separators", "sort_keys"];
     let arguments = Arguments::of(args, kwargs, names)?;
@@ -158,7 +159,7 @@ fn write_string(out: &mut String, text: &str, ascii: bool) {
     out.push('"');
 }
 
-/// Python's repr: the shortest digits that read back, with an exponent below 1e-4 and from 1e16.
+/// Writes a number as Python's repr: the shortest digits that read back, with an exponent below 1e-4 and from 1e16.
 pub fn float(number: f64) -> String {
     if number.is_nan() {
         return "NaN".to_string();

@@ -16,7 +16,7 @@ const CHANGES: [&str; 7] = ["append", "extend", "insert", "pop", "remove", "clea
 /// As deep as printing goes.
 const MAX_DEPTH: usize = 250_000;
 
-/// The text of the template may change a list.
+/// Returns whether the text of a template may change a list.
 pub fn are_changed(text: &str) -> bool {
     CHANGES.iter().any(|method| text.contains(&format!(".{method}")))
 }
@@ -48,7 +48,7 @@ pub fn list_of(items: Vec<Value>) -> Value {
     Value::from_object(List(Mutex::new(items)))
 }
 
-/// A constant's own copy, whose lists may change.
+/// Returns a constant's own copy, whose lists may change.
 pub fn copy_of(constant: &Value) -> Value {
     let items = || constant.try_iter().into_iter().flatten().map(|item| copy_of(&item)).collect();
     match constant.kind() {
@@ -90,7 +90,7 @@ fn is_namespace(value: &Value) -> bool {
     value.as_object().is_some_and(|object| object.type_name().ends_with("::Namespace"))
 }
 
-/// The place that an index means; None: before the first one.
+/// Returns the place that an index means; None: before the first one.
 fn place_of(index: i64, length: usize) -> Option<usize> {
     let place = if index < 0 { index + length as i64 } else { index };
     usize::try_from(place).ok()
@@ -115,7 +115,7 @@ fn extend(list: &Arc<List>, more: &Value) -> Result<(), Error> {
     Ok(())
 }
 
-/// A method that changes the list; None: it is another one.
+/// Calls a method that changes the list; None: it is another one.
 pub fn change(value: &Value, method: &str, args: &[Value]) -> Result<Option<Value>, Error> {
     if !CHANGES.contains(&method) {
         return Ok(None);

@@ -48,12 +48,12 @@ fn list_method(value: &Value, method: &str, args: &[Value]) -> Result<Option<Val
     }
 }
 
-/// str's whitespace is Unicode's and four separators of ASCII.
+/// Returns whether str counts a character as white space: Unicode's, and four separators of ASCII.
 pub fn is_space(character: char) -> bool {
     character.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&character)
 }
 
-/// The methods that take a text apart.
+/// Calls the methods that split a text.
 fn split_method(text: &str, method: &str, args: &[Value]) -> Result<Option<Value>, Error> {
     let list = |parts: Vec<&str>| Some(parts.into_iter().map(Value::from).collect::<Value>());
     Ok(match method {
@@ -98,7 +98,7 @@ fn invalid(detail: &'static str) -> Error {
     Error::new(ErrorKind::InvalidOperation, detail)
 }
 
-/// At most `limit` words, then the rest.
+/// Returns at most `limit` words, then the rest.
 fn words(text: &str, limit: usize) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut rest = text.trim_start_matches(is_space);
@@ -218,7 +218,8 @@ pub fn replace(text: &str, old: &str, new: &str, count: Option<i64>) -> String {
     }
 }
 
-/// The part from the arguments `start` to `end`, which count characters, and the number of characters before it.
+/// Returns the part from the arguments `start` to `end`, which count characters, and the number of characters before
+/// it.
 fn range<'a>(text: &'a str, arguments: &Arguments) -> Result<(&'a str, usize), Error> {
     let (start, end) = (arguments.optional_integer(1)?, arguments.optional_integer(2)?);
     if start.is_none() && end.is_none() {
@@ -290,8 +291,8 @@ fn swapped(character: char) -> String {
     }
 }
 
-/// The form of a letter where a word begins. A letter of two, such as 'ǆ', has a special form there. Where the capital
-/// of a letter is two letters, only the first is one there: 'Ss' for 'ß'.
+/// Returns the form of a letter where a word begins. A letter of two, such as 'ǆ', has a special form there. Where the
+/// capital of a letter is two letters, only the first is one there: 'Ss' for 'ß'.
 fn titled(character: char) -> String {
     let alone = match character {
         'Ǆ'..='ǆ' => 'ǅ',
@@ -308,7 +309,7 @@ fn titled(character: char) -> String {
     alone.to_string()
 }
 
-/// The first letter of each run of letters that have a case is a capital.
+/// Makes the first letter of each run of letters that have a case a capital.
 fn title(text: &str) -> String {
     let has_case =
         |c: char| c.is_lowercase() || c.is_uppercase() || matches!(c, 'ǅ' | 'ǈ' | 'ǋ' | 'ǲ');
@@ -344,7 +345,8 @@ fn classify(text: &str, method: &str) -> Option<bool> {
     })
 }
 
-/// Digits of other scripts come in runs of ten; fractions and numerals do not, and are no digits.
+/// Returns whether a character is a decimal digit. Digits of other scripts come in runs of ten; fractions and numerals
+/// do not, and are no digits.
 fn is_decimal(character: char) -> bool {
     !matches!(character as u32, 0xB2..=0xBE | 0x2070..=0x218F | 0x2460..=0x24FF | 0x2776..=0x2793 | 0x3007..=0x3029 | 0x3192..=0x32CB)
 }

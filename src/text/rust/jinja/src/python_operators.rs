@@ -37,7 +37,7 @@ fn unsupported(operator: &str, left: &Value, right: &Value) -> Error {
     invalid(format!("tried to use {operator} operator on unsupported types {left} and {right}"))
 }
 
-/// `text % values`, or the remainder, which has the divisor's sign.
+/// Computes `text % values`, or the remainder, which has the divisor's sign.
 pub fn modulo(left: &Value, right: &Value) -> Result<Value, Error> {
     if let Some(text) = left.as_str() {
         return printf(text, left.is_safe(), right);
@@ -75,7 +75,7 @@ fn printf(text: &str, is_safe: bool, values: &Value) -> Result<Value, Error> {
     Ok(if is_safe { Value::from_safe_string(text) } else { Value::from(text) })
 }
 
-/// `left + right`, for templates that mark text as safe.
+/// Computes `left + right`, for templates that mark text as safe.
 pub fn add(left: &Value, right: &Value) -> Result<Value, Error> {
     if let (Some(a), Some(b)) = (left.as_str(), right.as_str()) {
         return Ok(match left.is_safe() || right.is_safe() {
@@ -98,7 +98,7 @@ pub fn add(left: &Value, right: &Value) -> Result<Value, Error> {
     Ok(if is_tuple(left) { Value::from(Tuple::from(items)) } else { list_of(items) })
 }
 
-/// Numbers have an order among one another, and so do strings, lists and tuples.
+/// Compares two values. Numbers have an order among one another, and so do strings, lists and tuples.
 fn compare(left: &Value, right: &Value, operator: &str) -> Result<Option<Ordering>, Error> {
     if let (Some(a), Some(b)) = (left.as_str(), right.as_str()) {
         return Ok(Some(a.cmp(b)));
@@ -139,7 +139,7 @@ pub fn greater_or_equal(left: &Value, right: &Value) -> Result<bool, Error> {
     compare(left, right, ">=").map(|order| order.is_some_and(Ordering::is_ge))
 }
 
-/// For HTML, as the library that Jinja2 marks text with does it; what is marked safe stays as it is.
+/// Escapes text for HTML, as the library that Jinja2 marks text with does it; what is marked safe stays as it is.
 pub fn escaped(value: &Value) -> String {
     let text = value.as_str().unwrap_or_default();
     if value.is_safe() {
@@ -195,7 +195,7 @@ impl Places {
     }
 }
 
-/// `value[start:stop:step]`
+/// Computes `value[start:stop:step]`.
 pub fn slice(value: &Value, start: &Value, stop: &Value, step: &Value) -> Result<Value, Error> {
     let bound = |value: &Value| match value.is_none() {
         true => Ok(None),

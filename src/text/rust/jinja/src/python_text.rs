@@ -115,7 +115,8 @@ fn write_code(out: &mut String, code: u32) {
     });
 }
 
-/// Rust's rule for strings is Python's, once a letter stands in front: accents are printed behind one.
+/// Returns whether Python prints a character as it is. Rust's rule for strings is Python's, once a letter stands in
+/// front: accents are printed behind one.
 pub fn is_printable(character: char) -> bool {
     let text = ['a', character].iter().collect::<String>();
     matches!(character, '\'' | '"' | '\\') || text.escape_debug().count() == 2

@@ -63,7 +63,7 @@ fn string_length(text: &str) -> usize {
     text.len()
 }
 
-/// The bytes of the tag that begins the text, both marks included; None where it does not end.
+/// Returns the bytes of the tag that begins the text, with both marks; None where it does not end.
 fn tag_length(text: &str, close: &str) -> Option<usize> {
     let inside = &text[2..];
     let mut words = Words::of(inside);
@@ -76,13 +76,13 @@ fn tag_length(text: &str, close: &str) -> Option<usize> {
     None
 }
 
-/// A tag's text between its signs.
+/// Returns a tag's text between its signs.
 fn without_signs(inside: &str) -> &str {
     let inside = inside.strip_prefix(['-', '+']).unwrap_or(inside);
     inside.strip_suffix(['-', '+']).unwrap_or(inside)
 }
 
-/// `for x in messages if x` goes through what LOOPED makes of its messages.
+/// Makes `for x in messages if x` go through what LOOPED makes of its messages.
 fn with_looped(inside: &str) -> Option<String> {
     let all = without_signs(inside);
     let mut words = Words::of(all).filter(|(_, word)| !word.trim().is_empty());
@@ -100,7 +100,7 @@ fn with_looped(inside: &str) -> Option<String> {
     is_there.then(|| format!("{before} ({looped})|{LOOPED} {after}"))
 }
 
-/// The bytes up to the tag that ends a raw block; None where there is none.
+/// Returns the bytes up to the tag that ends a raw block; None where there is none.
 fn raw_length(text: &str) -> Option<usize> {
     text.match_indices("{%").map(|(place, _)| place).find(|place| {
         let inside = text[place + 2..].split("%}").next().unwrap_or_default();
@@ -108,7 +108,7 @@ fn raw_length(text: &str) -> Option<usize> {
     })
 }
 
-/// A raw block whose first tag the text begins with, as far as its last tag.
+/// Writes the raw block that begins the text, as far as its last tag.
 fn write_raw(out: &mut String, text: &str, length: usize) -> usize {
     let inside = &text[2..length - 2];
     out.push_str("{%");
@@ -128,7 +128,7 @@ fn write_raw(out: &mut String, text: &str, length: usize) -> usize {
     end + 2
 }
 
-/// The tag that the text begins with; its length, or that of the block that it begins.
+/// Writes the tag that begins the text; returns its length, or that of the block that it begins.
 fn write_tag(out: &mut String, text: &str) -> usize {
     if text.starts_with("{#") {
         let length = text.find("#}").map_or(text.len(), |place| place + 2);

@@ -44,7 +44,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// With so many times the memory that a job's input takes.
+    /// Adds `times` times the memory that a job's input takes.
     pub fn with_input(self, num_bytes: usize, times: usize) -> Limits {
         let num_bytes = self.num_bytes.saturating_add(num_bytes.saturating_mul(times));
         Limits { num_bytes, ..self }
@@ -65,7 +65,7 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// `in_words`: of a limit that was passed.
+    /// Returns the error of a limit that was passed. `in_words`: makes it from the limit's name.
     pub fn message(self, in_words: impl FnOnce(&str) -> String) -> String {
         match self {
             Failure::Failed(message) => message,
@@ -130,7 +130,7 @@ impl Signal {
         self.changed.notify_one();
     }
 
-    /// False: the job is beyond its time and still at work.
+    /// Waits for the job's end; false: the job is beyond its time and still at work.
     fn wait<T>(&self, thread: &JoinHandle<T>, limit: Duration) -> bool {
         let start = Instant::now();
         let is_running = |state: &mut State| *state == State::Running;
@@ -167,7 +167,7 @@ fn read_clock(clock: libc::clockid_t) -> Option<Duration> {
     is_read.then(|| Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
 }
 
-/// None where the system does not say it of another thread.
+/// Returns the processor time of another thread; None where the system does not tell it.
 #[cfg(target_os = "linux")]
 fn processor_time_of<T>(thread: &JoinHandle<T>) -> Option<Duration> {
     use std::os::unix::thread::JoinHandleExt;
@@ -243,7 +243,7 @@ fn unwind_job(layout: Layout) {
     eprintln!("memory allocation of {} bytes failed", layout.size());
 }
 
-/// The call's result; an error where it panics, or where the system has no memory left for it.
+/// Returns the call's result; an error where it panics, or where the system has no memory left for it.
 pub fn caught<T>(call: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     pagoda_alloc_error::set_hook(unwind_job);
     let was_caught = IS_CAUGHT.replace(true);
@@ -259,7 +259,7 @@ pub fn caught<T>(call: impl FnOnce() -> Result<T, String>) -> Result<T, String> 
     })
 }
 
-/// On a sandboxed thread.
+/// Runs a job on a sandboxed thread.
 fn run_job<T>(
     limits: Limits,
     signal: &Signal,
@@ -292,7 +292,7 @@ impl Sandbox {
         self.num_overdue.load(Ordering::Relaxed) >= MAX_OVERDUE
     }
 
-    /// The job's result, and how many bytes of what the job has taken are still taken.
+    /// Returns the job's result, and how many bytes that the job has allocated are still in use.
     pub fn run<T: Send + 'static>(
         &self,
         limits: Limits,

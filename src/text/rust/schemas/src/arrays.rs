@@ -88,7 +88,7 @@ fn unevaluated<'a>(at: &str, keywords: &Keywords, rest: &'a Value) -> Result<&'a
     }
 }
 
-/// An option for each way to place the items that are asked for.
+/// Returns an option for each way to place the items that are asked for.
 fn ways_to_contain(
     visitor: &mut dyn Visitor,
     at: &str,
@@ -155,8 +155,8 @@ fn add_ways(count: usize, num_places: usize, begun: &mut Vec<bool>, ways: &mut V
     }
 }
 
-/// The schema that holds an array to items that differ: nothing more for arrays of one item, or of a few that never are
-/// the same. It is the lists themselves where the items have few values.
+/// Returns a schema under which the items of an array differ. Arrays of one item, or of a few that are never the same,
+/// need no more. Where the items have few values, the schema lists the arrays themselves.
 fn lists_of_different(
     document: &Document,
     at: &str,

@@ -134,7 +134,7 @@ impl Translator<'_> {
         Ok(output.into_schema())
     }
 
-    /// A schema that is nothing but a reference, or an `allOf` of one.
+    /// Visits a schema that is nothing but a reference, or an `allOf` of one.
     fn visit_stand_in(
         &mut self,
         at: &str,

@@ -7,13 +7,13 @@ use serde_json::Value;
 
 use crate::keywords::{Keywords, LISTS, MAPS, REFERENCES, SCHEMAS, schemas_below};
 
-/// The most looks at a schema (`step`) by all functions that ask what it means. A page of text may mean more than
-/// memory holds.
+/// The most steps (`step`) of all functions that ask what a schema means. A page of text may mean more than memory
+/// holds.
 const MAX_STEPS: usize = 300_000;
 
 pub struct Document {
     root: Value,
-    /// By what a reference writes; none for a name that stands in two places.
+    /// The place of each schema that a reference can name; none where two schemas have the name.
     named: HashMap<String, Option<String>>,
     num_steps: Cell<usize>,
 }
@@ -37,7 +37,7 @@ impl Document {
         Err(format!("#: the schema is too large: holding to it takes more than {MAX_STEPS} steps"))
     }
 
-    /// The schema that a reference names, and its place, written in one way.
+    /// Returns the schema that a reference names, and its place in one spelling.
     pub fn resolve(&self, at: &str, target: &str) -> Result<(String, &Value), String> {
         let found = self.place_of(target).and_then(|place| Some((self.at_place(&place)?, place)));
         let (schema, place) = found.ok_or_else(|| {
@@ -46,7 +46,7 @@ impl Document {
         Ok((place, schema))
     }
 
-    /// The schema at a place that `resolve` has given.
+    /// Returns the schema at a place that `resolve` has given.
     pub fn resolve_place(&self, place: &str) -> Result<&Value, String> {
         self.at_place(place).ok_or_else(|| format!("{place}: expected a schema"))
     }
@@ -66,7 +66,7 @@ impl Document {
         (place == "#").then(|| format!("#{}", percent_decoded(fragment)))
     }
 
-    /// `place` leads through keywords that hold schemas.
+    /// Returns the schema at a place, which leads through keywords that hold schemas.
     fn at_place(&self, place: &str) -> Option<&Value> {
         let mut schema = &self.root;
         let mut segments =
@@ -87,7 +87,7 @@ impl Document {
     }
 }
 
-/// The reference of a schema, under whichever name.
+/// Returns a schema's reference, under either keyword.
 pub fn reference_of(keywords: &Keywords) -> Option<&str> {
     REFERENCES.iter().find_map(|name| keywords.get(*name)).and_then(Value::as_str)
 }

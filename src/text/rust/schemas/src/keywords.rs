@@ -56,12 +56,12 @@ pub fn is_annotation(name: &str) -> bool {
     is_name || is_extension || ANNOTATIONS.contains(&name)
 }
 
-/// A key as a place has it.
+/// Escapes a key as it stands in a place.
 pub fn escaped(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }
 
-/// The schemas right below one, each with its path from there: "properties/a".
+/// Returns the schemas right below one, each with its path from there: "properties/a".
 pub fn schemas_below(keywords: &Keywords) -> Vec<(String, &Value)> {
     let mut below = Vec::new();
     for (name, value) in keywords {
@@ -82,7 +82,7 @@ pub fn schemas_below(keywords: &Keywords) -> Vec<(String, &Value)> {
     below
 }
 
-/// Whether `name` is a keyword, and `value` one of its values. Schemas in it are not looked at.
+/// Checks that `name` is a keyword, and `value` one of its values. Schemas in it are not looked at.
 pub fn check(at: &str, name: &str, value: &Value) -> Result<(), String> {
     let expected = match name {
         _ if is_annotation(name) => return Ok(()),
@@ -125,13 +125,13 @@ pub fn check(at: &str, name: &str, value: &Value) -> Result<(), String> {
     }
 }
 
-/// 3, and 3.0 as well.
+/// Returns 3 for 3, and for 3.0 as well.
 pub fn as_count(value: &Value) -> Option<u64> {
     let is_whole = |x: &f64| *x >= 0.0 && x.fract() == 0.0 && *x < END_OF_EXACT;
     value.as_u64().or_else(|| value.as_f64().filter(is_whole).map(|x| x as u64))
 }
 
-/// The names in `type`: "string" and ["string"] alike; none where any type will do.
+/// Returns the names in `type`: "string" and ["string"] alike; none where any type will do.
 pub fn types_of(keywords: &Keywords) -> Option<Vec<&str>> {
     match keywords.get("type")? {
         Value::String(name) => Some(vec![name]),
@@ -144,7 +144,7 @@ pub fn strings_of(value: Option<&Value>) -> impl Iterator<Item = &str> {
     value.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
 }
 
-/// As `type` names it.
+/// Returns a value's type as `type` names it.
 pub fn type_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -156,7 +156,7 @@ pub fn type_of(value: &Value) -> &'static str {
     }
 }
 
-/// The values of `const` or `enum`.
+/// Returns the values of `const` or `enum`.
 pub fn values_of(keywords: &Keywords) -> Option<Vec<&Value>> {
     match keywords.get("const") {
         Some(value) => Some(vec![value]),
@@ -195,7 +195,7 @@ fn check_value(at: &str, value: &Value) -> Result<(), String> {
     }
 }
 
-/// llguidance leaves a character out of an answer that it would have to write as \u.
+/// Refuses a character that llguidance would have to write as \u: it leaves such a character out of an answer.
 fn check_character(at: &str, c: char) -> Result<(), String> {
     let has_short_escape = "\u{8}\t\n\u{c}\r".contains(c);
     if has_short_escape || !c.is_ascii_control() {
@@ -235,7 +235,7 @@ fn check_pattern(at: &str, pattern: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The character of "7f" or "{7f}"; a space where it is none.
+/// Returns the character of "7f" or "{7f}"; a space where it is none.
 fn hexadecimal(text: &str, num_digits: usize) -> char {
     let digits = match text.strip_prefix('{') {
         Some(braced) => braced.split('}').next(),

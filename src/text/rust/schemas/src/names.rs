@@ -25,8 +25,8 @@ pub struct Names {
 }
 
 impl Names {
-    /// The names of the objects that `keywords` alone allows; options of its own `anyOf` and `oneOf` speak for
-    /// themselves.
+    /// Returns the names of the objects that `keywords` alone allows; options of its own `anyOf` and `oneOf` are asked
+    /// by themselves.
     pub fn of(document: &Document, keywords: &Keywords) -> Result<Names, String> {
         let mut names = Names::default();
         names.add_own(keywords);
@@ -36,7 +36,7 @@ impl Names {
         Ok(names)
     }
 
-    /// The names of `schema` and all its options.
+    /// Returns the names of `schema` and all its options.
     pub fn of_option(document: &Document, schema: &Value) -> Result<Names, String> {
         let mut names = Names::default();
         names.add(document, schema, 0)?;
@@ -53,13 +53,13 @@ impl Names {
         }
     }
 
-    /// The schema of objects with these names, the other names' values being of `others`.
+    /// Returns the schema of objects with these names, where the other names' values fit `others`.
     pub fn closing(&self, others: Value) -> Value {
         json!({"properties": self.properties, "patternProperties": self.patterns,
                "additionalProperties": others})
     }
 
-    /// Whether an object of these names alone lacks one that `parts` ask of every object.
+    /// Returns whether an object of these names alone lacks one that `parts` ask of every object.
     pub fn exclude(&self, parts: &[&Keywords], types: Option<Vec<&str>>) -> bool {
         let of_objects = |types: Option<Vec<&str>>| types.is_some_and(|types| types == ["object"]);
         let are_objects = of_objects(types) || parts.iter().any(|part| of_objects(types_of(part)));

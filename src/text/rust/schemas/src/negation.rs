@@ -16,7 +16,7 @@ const MAX_DEPTH: usize = 24;
 /// length.
 const MAX_CHARS: usize = 2000;
 
-/// The schema of what `schema`, at `at`, does not allow.
+/// Returns the schema of what `schema`, at `at`, does not allow.
 pub fn opposite(
     document: &Document,
     at: &str,
@@ -89,7 +89,7 @@ fn of_types(types: Vec<&str>) -> Option<Value> {
     (!types.is_empty()).then(|| json!({"type": types}))
 }
 
-/// All but these, each type for itself.
+/// Returns schemas of all values but these, each type by itself.
 fn other_values(at: &str, values: &[&Value]) -> Result<Vec<Value>, String> {
     let used: Vec<&str> = values.iter().map(|value| type_of(value)).collect();
     let mut options = Vec::new();
@@ -121,7 +121,7 @@ fn other_values(at: &str, values: &[&Value]) -> Result<Vec<Value>, String> {
     Ok(options)
 }
 
-/// A regular expression of every text but these: what leaves their common tree, and where.
+/// Returns a regular expression of every text but these, by the places where a text leaves their common tree.
 fn other_texts(texts: &[&str]) -> String {
     let mut next: Vec<char> = texts.iter().filter_map(|text| text.chars().next()).collect();
     next.sort_unstable();

@@ -211,7 +211,7 @@ pub fn bound_properties(at: &str, output: &mut Output) -> Result<(), String> {
     Ok(())
 }
 
-/// The optional names of objects that have no names but those listed; none for others.
+/// Returns the optional names of objects that have no names but those listed; none for others.
 fn optional_names(plain: &Keywords, required: &[String]) -> Option<Vec<String>> {
     let has_patterns = plain
         .get("patternProperties")
@@ -227,7 +227,7 @@ fn optional_names(plain: &Keywords, required: &[String]) -> Option<Vec<String>> 
     Some(properties.iter().filter(is_optional).map(|(name, _)| name.clone()).collect())
 }
 
-/// Every `count` of the names, unless those are too many.
+/// Returns each choice of `count` of the names, unless those are too many.
 fn choices_of(names: &[String], count: usize) -> Option<Vec<Vec<&str>>> {
     let mut choices: Vec<Vec<&str>> = vec![Vec::new()];
     for (index, name) in names.iter().enumerate() {

@@ -6,12 +6,13 @@ use crate::document::{Document, reference_of};
 use crate::keywords::{Keywords, strings_of, type_of, types_of, values_of};
 
 const MAX_DEPTH: usize = 8;
-/// The most parts of one schema, by `allOf` and references.
+/// The most parts of one schema, counting `allOf` and references.
 const MAX_PARTS: usize = 1000;
 const ALL_TYPES: u8 = 0b11_1111;
 const OBJECT: u8 = 0b10_0000;
 
-/// True where no value of `types` (of `type`; none for all) is of both; false where that is not known.
+/// Returns true where both schemas allow no value of `types` (of `type`; none for all), and false where that is not
+/// known.
 pub fn are_disjoint(
     document: &Document,
     a: &Value,
@@ -22,7 +23,7 @@ pub fn are_disjoint(
     disjoint(document, a, b, types, 0)
 }
 
-/// The objects that stand for `schema`: its own, and what it takes over by `allOf` and references.
+/// Returns the objects that make up `schema`: its own, and those that `allOf` and references add.
 pub fn all_parts<'a>(
     document: &'a Document,
     schema: &'a Value,
@@ -109,7 +110,7 @@ fn schemas_of<'a>(key: &'a str, parts: &'a [&'a Keywords]) -> impl Iterator<Item
     })
 }
 
-/// Each value that one of `parts` lists is of a type or beside a list of `others`.
+/// Returns whether `others` refuse each value that one of `parts` lists, by its type or by their own lists.
 fn have_no_value(parts: &[&Keywords], others: &[&Keywords]) -> bool {
     let is_excluded = |value: &&Value| {
         others.iter().any(|other| {
@@ -121,7 +122,7 @@ fn have_no_value(parts: &[&Keywords], others: &[&Keywords]) -> bool {
     parts.iter().filter_map(|part| values_of(part)).any(|values| values.iter().all(is_excluded))
 }
 
-/// 1 and 1.0 are one number; of lists and objects none is taken for another one.
+/// Returns whether two values may be equal: 1 and 1.0 are one number; a list may equal any list, an object any object.
 fn is_equal(a: &Value, b: &Value) -> bool {
     match (a.as_f64(), b.as_f64()) {
         (Some(a), Some(b)) => a == b,
@@ -129,7 +130,7 @@ fn is_equal(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// `parts` end below where `others` begin.
+/// Returns whether the numbers that `parts` allow end below those that `others` allow.
 fn have_no_number(types: u8, parts: &[&Keywords], others: &[&Keywords]) -> bool {
     let bound = |parts: &[&Keywords], name: &str| -> Vec<f64> {
         parts.iter().filter_map(|part| part.get(name)?.as_f64()).collect()

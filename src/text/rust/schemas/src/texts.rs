@@ -13,7 +13,7 @@ const CALENDAR: &str = "^([0-9]{4}-(0[13-9]|1|02-([01]|2[0-8]))|\
 /// pydantic's decimal numbers, whose look-ahead asks for a digit, and the same texts without one.
 const DECIMAL: (&str, &str) = (r"^(?!^[-+.]*$)[+-]?0*\d*\.?\d*$", r"^[+-]?(\d+\.?\d*|\.\d+)$");
 
-/// A format that is not known says nothing, as JSON Schema has it.
+/// Adds a format. One that is not known adds nothing, as JSON Schema has it.
 pub fn add_format(format: &str, output: &mut Output) {
     if FORMATS.contains(&format) {
         output.plain.insert("format".into(), format.into());
@@ -26,7 +26,7 @@ pub fn add_format(format: &str, output: &mut Output) {
     }
 }
 
-/// The expression of a format that is a single one: pydantic's uuid1 to uuid8.
+/// Returns the expression of a format that is a single one: pydantic's uuid1 to uuid8.
 pub fn pattern_of(format: &str) -> Option<String> {
     const HEX: &str = "[0-9a-fA-F]";
     let version = match format.strip_prefix("uuid")? {
@@ -42,7 +42,7 @@ pub fn is_known(format: &str) -> bool {
     FORMATS.contains(&format)
 }
 
-/// Without what the regular expressions of grammars lack.
+/// Returns a pattern in a form that the regular expressions of grammars support.
 pub fn plain_pattern(pattern: &str) -> &str {
     if pattern == DECIMAL.0 { DECIMAL.1 } else { pattern }
 }

@@ -15,7 +15,7 @@ enum Token {
     Other(String),
 }
 
-/// Only GBNF defines its rules so.
+/// Returns whether a grammar is GBNF, which alone defines rules by `::=`.
 pub fn is_gbnf(text: &str) -> bool {
     text.contains("::=")
 }
@@ -108,7 +108,7 @@ fn is_in_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '-' || c == '_'
 }
 
-/// As JSON writes it, and the one control character more that Lark wants escaped.
+/// Writes a text as JSON does, and escapes the one more control character that Lark wants escaped.
 pub fn lark_text(text: &str) -> String {
     serde_json::Value::from(text).to_string().replace('\x7f', "\\u007f")
 }

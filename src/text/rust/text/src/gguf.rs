@@ -84,7 +84,7 @@ fn ranked_merges(
     Ok(merges)
 }
 
-/// BPE by ranked merges; `pre` is what `pre_tokenizer::find` gave for tokenizer.ggml.pre.
+/// Builds BPE by ranked merges. `pre`: what `pre_tokenizer::find` gave for tokenizer.ggml.pre.
 pub fn ranked(vocabulary: &Vocabulary, pre: &PreTokenizer) -> Result<Tokenizer, String> {
     let ids = vocabulary.ids();
     let merges = ranked_merges(vocabulary, &ids)?;
@@ -114,7 +114,7 @@ fn space_to_character() -> Result<NormalizerWrapper, String> {
     Ok(Replace::new(" ", SPACE).map_err(|e| e.to_string())?.into())
 }
 
-/// `drops_space`: the one that was put before the text.
+/// Builds the decoder. `drops_space`: whether it drops the space that was put before the text.
 fn character_decoder(drops_space: bool) -> Result<DecoderSequence, String> {
     let mut decoders: Vec<DecoderWrapper> = vec![
         Replace::new(SPACE, " ").map_err(|e| e.to_string())?.into(),
@@ -214,7 +214,7 @@ fn merges_by_score(
     Ok(ranked.into_iter().map(|(_, l, r)| (l.to_string(), r.to_string())).collect())
 }
 
-/// `strips_before` takes the white space before it.
+/// Adds the special tokens. `strips_before`: the one that takes the white space before it.
 fn add_special_tokens(
     tokenizer: &mut Tokenizer,
     vocabulary: &Vocabulary,

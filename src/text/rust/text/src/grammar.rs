@@ -63,7 +63,7 @@ pub struct GrammarState {
 }
 
 impl GrammarCompiler {
-    /// `eos_ids` end a text; none of them stands for text. `limits`: of a compilation.
+    /// Makes a compiler. `eos_ids`: they end a text; none of them stands for text. `limits`: of a compilation.
     pub fn new(
         tokenizer: &TextTokenizer,
         eos_ids: &[i32],
@@ -110,7 +110,7 @@ impl GrammarCompiler {
         self.0.num_kept_bytes.load(Ordering::Relaxed) >= MAX_KEPT_BYTES || self.0.sandbox.is_busy()
     }
 
-    /// `white_space`: between the tokens of JSON text; see JsonGrammar.
+    /// Compiles a grammar. `white_space`: between the tokens of JSON text; see JsonGrammar.
     pub fn compile(
         &self,
         kind: GrammarKind,
@@ -168,7 +168,7 @@ impl GrammarState {
         consumed.map_err(|error| one_line(&error.to_string()))
     }
 
-    /// Nothing but an end may follow.
+    /// Returns whether nothing but an end may follow.
     pub fn is_stopped(&self) -> bool {
         self.matcher.is_stopped()
     }
@@ -185,8 +185,9 @@ fn leave_out_long_words(words: &mut [Vec<u8>]) {
     }
 }
 
-/// Limits of a text's step. A grammar that its author writes freely may be ambiguous, and then a row of n items takes
-/// n^3 to make: 20 ms for 1,000 of them. Grammars of other kinds have long rows of other sorts: a list of choices.
+/// Returns the limits of a text's step. A grammar that its author writes freely may be ambiguous, and then a row of n
+/// items takes n^3 to make: 20 ms for 1,000 of them. Grammars of other kinds have long rows of other sorts: a list of
+/// choices.
 fn parser_limits(kind: GrammarKind) -> ParserLimits {
     let defaults = ParserLimits::default();
     let is_free = kind == GrammarKind::ContextFree;
@@ -200,7 +201,8 @@ fn parser_limits(kind: GrammarKind) -> ParserLimits {
     }
 }
 
-/// Python and JavaScript take a backslash before a character beyond ASCII for that character; regex-syntax takes its number.
+/// Replaces a backslash before a character beyond ASCII, which Python and JavaScript take for that character, by an
+/// escape that regex-syntax knows: the character's number.
 fn escapes_beyond_ascii(pattern: &str) -> Result<String, String> {
     let mut escaped = String::with_capacity(pattern.len());
     let mut characters = pattern.chars();
@@ -270,7 +272,7 @@ fn choice(text: &str) -> Result<String, String> {
     Ok(format!("start: {}", quoted.join(" | ")))
 }
 
-/// Not what would be passed over (a sampling temperature), and no schemas that nothing has checked.
+/// Refuses what llguidance would ignore (a sampling temperature), and schemas that nothing has checked.
 fn context_free(text: &str) -> Result<String, String> {
     if gbnf::is_gbnf(text) {
         return gbnf::to_lark(text);
@@ -283,8 +285,8 @@ fn context_free(text: &str) -> Result<String, String> {
     Ok(text.to_string())
 }
 
-/// Lark of our own making (answer/answer_grammar.h), where a rule may be a JSON Schema on a line of its own: each is checked as
-/// one that stands alone, and goes to `schemas` with its rule.
+/// Reads Lark of our own making (answer/answer_grammar.h). A rule there may be a JSON Schema on a line of its own: each
+/// is checked as a schema that stands alone, and goes to `schemas` with its rule.
 fn answer(
     text: &str,
     white_space: &str,
@@ -312,7 +314,7 @@ fn copy_bits(from: &[u32], to: &mut [u32]) {
     to[..count].copy_from_slice(&from[..count]);
 }
 
-/// An error in one line of some length, without the state that llguidance prints behind it.
+/// Returns an error in one line of limited length, without the state that llguidance prints behind it.
 fn one_line(message: &str) -> String {
     let end = message.find("\n<").unwrap_or(message.len());
     let lines: Vec<&str> =

@@ -1,4 +1,5 @@
-//! JSON text by a JSON Schema, as llguidance's grammar, and where in the schema it is that llguidance refuses.
+//! A grammar of llguidance for JSON text that fits a JSON Schema. It also finds the place in a schema that llguidance
+//! refuses.
 
 use llguidance::api::{ParserLimits, TopLevelGrammar};
 use llguidance::{GrammarBuilder, JsonCompileOptions};
@@ -16,8 +17,9 @@ pub struct JsonGrammar {
 }
 
 impl JsonGrammar {
-    /// `white_space`: a regular expression of what may stand behind ',' and ':', or nothing. There is none elsewhere: in
-    /// front of ',' and ':', which llguidance's own white space would allow, small models lose their way.
+    /// Makes a grammar. `white_space`: a regular expression of what may stand behind ',' and ':', or nothing. There is
+    /// none elsewhere: in front of ',' and ':', which llguidance's own white space would allow, small models lose their
+    /// way.
     pub fn new(schema: &str, white_space: &str) -> Result<JsonGrammar, String> {
         let white_space = match white_space {
             "" => String::new(),
@@ -36,7 +38,7 @@ impl JsonGrammar {
         Ok(TopLevelGrammar::from_json_schema(self.checked_schema()?))
     }
 
-    /// The schema as llguidance takes it, which holds to all of it.
+    /// Returns the schema in a form that llguidance enforces whole.
     pub fn checked_schema(&self) -> Result<Value, String> {
         let mut schema = match check_schema(&self.document, false)? {
             Value::Bool(true) => json!({}),
@@ -47,7 +49,7 @@ impl JsonGrammar {
         Ok(schema)
     }
 
-    /// Whether llguidance refuses the schema by itself.
+    /// Returns whether llguidance refuses the schema by itself.
     pub fn is_refused(&self, limits: &ParserLimits) -> bool {
         let builder = GrammarBuilder::new(None, limits.clone());
         let schema = self.checked_schema();
@@ -56,12 +58,13 @@ impl JsonGrammar {
         !matches!(compiled, Ok(Ok(_)))
     }
 
-    /// `error`, as llguidance gives it for the whole schema, with the innermost place that fails by itself in the same way.
+    /// Returns `error`, as llguidance gives it for the whole schema, with the innermost place that alone gives the same
+    /// error.
     pub fn with_place(&self, error: &str, limits: &ParserLimits) -> String {
         let found = check_schema(&self.document, true).ok().and_then(|mut schema| {
             let keywords = schema.as_object_mut()?;
             let definitions = keywords.remove("$defs");
-            // References are as good as true here, and each definition is looked at by itself.
+            // References count as `true` here, because each definition is checked by itself.
             let names = definitions.iter().filter_map(Value::as_object).flat_map(Map::keys);
             let stubs: Map<String, Value> = names.map(|name| (name.clone(), true.into())).collect();
             let finder = Finder { stubs: stubs.into(), limits, is_empty: is_about_nothing(error) };
@@ -105,7 +108,7 @@ fn is_about_nothing(error: &str) -> bool {
     error.contains("nsatisfiable")
 }
 
-/// A client's own pattern, as a regular expression that matches JSON's white space alone.
+/// Returns a client's own pattern as a regular expression that matches JSON's white space alone.
 fn white_space_pattern(text: &str) -> Result<String, String> {
     let refusal = || {
         format!(

@@ -37,7 +37,7 @@ impl SplitTrie {
     }
 }
 
-/// Whether a token rarely ends a lexeme.
+/// Returns whether a token rarely ends a lexeme.
 fn is_plain_text(token: &[u8]) -> bool {
     let ends = |c: char| c.is_control() || c == '"' || c == '\\';
     !token.is_empty() && std::str::from_utf8(token).is_ok_and(|text| !text.contains(ends))
@@ -46,7 +46,7 @@ fn is_plain_text(token: &[u8]) -> bool {
 enum Entry {
     /// A walk from here was long.
     Seen,
-    /// A token of plain text ends a lexeme here: the parser has its say.
+    /// A token of plain text ends a lexeme here, so only the parser can say whether it is allowed.
     NeedsParser,
     /// The mask of the plain tokens.
     Mask(SimpleVob),
@@ -58,7 +58,7 @@ struct Entries {
     num_bytes: usize,
 }
 
-/// One grammar's, whose samples share the lexer and its states.
+/// The masks of one grammar, whose samples share the lexer and its states.
 pub struct LexerMasks {
     trie: Arc<SplitTrie>,
     slices: Arc<dyn BiasComputer>,
@@ -68,7 +68,7 @@ pub struct LexerMasks {
 }
 
 impl LexerMasks {
-    /// `slices` computes what is not kept.
+    /// Makes the masks. `slices` computes those that are not kept.
     pub fn new(
         trie: Arc<SplitTrie>,
         slices: Arc<dyn BiasComputer>,
@@ -77,7 +77,7 @@ impl LexerMasks {
         LexerMasks { trie, slices, entries: Mutex::default(), num_kept_bytes }
     }
 
-    /// The long way, which may leave a note for the next time.
+    /// Computes a mask by a walk, and notes where a walk was long.
     fn compute(&self, recognizer: &mut ParserRecognizer<'_>, entries: &mut Entries) -> SimpleVob {
         let state = recognizer.lexer_state();
         let num_before = recognizer.stats_mut().trie_nodes_walked;
@@ -139,7 +139,7 @@ impl BiasComputer for LexerMasks {
     }
 }
 
-/// Through the lexer alone, which is right until a lexeme may end.
+/// Walks through the lexer alone, which is right until a lexeme may end.
 struct LexerWalk<'a, 'b> {
     recognizer: &'a mut ParserRecognizer<'b>,
     states: Vec<StateID>,

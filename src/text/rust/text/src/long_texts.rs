@@ -11,7 +11,7 @@ use crate::pre_tokenizer;
 
 const PIECE_BYTES: usize = 256 << 10;
 
-/// Whether the tokens of pieces are the whole text's. False where that is not known.
+/// Returns whether the tokens of pieces are the whole text's; false where that is not known.
 pub fn can_be_cut(tokenizer: &Tokenizer) -> Result<bool, String> {
     let normalizer = serde_json::to_value(tokenizer.get_normalizer()).map_err(|e| e.to_string())?;
     let pre_tokenizer =
@@ -30,7 +30,7 @@ pub fn can_be_cut(tokenizer: &Tokenizer) -> Result<bool, String> {
             .all(|token| !token.lstrip && !token.rstrip && !has_part_of_cut(&token.content)))
 }
 
-/// Splits where words end, at each place where a piece may.
+/// Returns whether a step splits a text where words end, at each place where a piece may end.
 fn cuts_words(step: &Value) -> bool {
     match step["type"].as_str() {
         Some("ByteLevel") => step["use_regex"] == true,
@@ -52,7 +52,7 @@ fn keeps_cuts(step: &Value) -> bool {
     }
 }
 
-/// An added token like this might go across a cut.
+/// Returns whether an added token with this text might go across a cut.
 fn has_part_of_cut(content: &str) -> bool {
     let characters: Vec<char> = content.chars().collect();
     characters.windows(2).any(|pair| match pair {
@@ -62,7 +62,7 @@ fn has_part_of_cut(content: &str) -> bool {
     })
 }
 
-/// The text in pieces of about `PIECE_BYTES`, longer only where there is no place to cut.
+/// Returns the text in pieces of about `PIECE_BYTES`, longer only where there is no place to cut.
 pub fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -81,7 +81,7 @@ fn end_of_piece(text: &str) -> usize {
         .unwrap_or(text.len())
 }
 
-/// `at` is neither 0 nor the text's length.
+/// Returns whether a text may be cut at `at`, which is neither 0 nor the text's length.
 fn is_cut(text: &str, at: usize) -> bool {
     let bytes = text.as_bytes();
     match (bytes[at - 1], bytes[at]) {

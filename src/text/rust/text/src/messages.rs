@@ -48,7 +48,7 @@ fn content_use(template: &str) -> ContentUse {
     }
 }
 
-/// The words before each `content is TEST` and `content is not TEST` of a tag.
+/// Returns the words before each `content is TEST` and `content is not TEST` of a tag.
 fn before_tests<'a>(tag: &'a str, test: &str) -> Vec<&'a str> {
     let tests = [format!(" is {test}"), format!(" is not {test}")];
     let places = tests.iter().flat_map(|test| tag.match_indices(test.as_str()));
@@ -56,13 +56,14 @@ fn before_tests<'a>(tag: &'a str, test: &str) -> Vec<&'a str> {
     before.flatten().filter(|(_, word)| is_content(word)).map(|(before, _)| before).collect()
 }
 
-/// DeepSeek's templates print a message's calls where it is the assistant's `and message['content'] is none`.
+/// Returns whether a template needs absent content: DeepSeek's print a message's calls where it is the assistant's `and
+/// message['content'] is none`.
 fn needs_none(template: &str) -> bool {
     let mut before = tags(template).flat_map(|tag| before_tests(tag, "none"));
     before.any(|before| before.trim_end().ends_with(" and"))
 }
 
-/// Whether a template adds a call's arguments to text, which only text can be, and does nothing else with them.
+/// Returns whether a template adds a call's arguments to text, which only text can be, and does nothing else with them.
 fn adds_arguments(template: &str) -> bool {
     let names = ["['arguments']", "[\"arguments\"]", ".arguments"];
     let mut uses = names.iter().flat_map(|name| {
@@ -75,14 +76,14 @@ fn adds_arguments(template: &str) -> bool {
     uses.next().is_some_and(|first| first && uses.all(|is_added| is_added))
 }
 
-/// Whether an expression, its filters aside, is a message's content.
+/// Returns whether an expression, its filters aside, is a message's content.
 fn is_content(expression: &str) -> bool {
     let path = expression.split('|').next().unwrap_or("").trim().trim_matches(['(', ')']);
     let ends = [".content", "['content']", "[\"content\"]"];
     path == "content" || ends.iter().any(|end| path.ends_with(end))
 }
 
-/// The insides of {% %} tags, without whitespace control.
+/// Returns the insides of {% %} tags, without whitespace control.
 fn tags(template: &str) -> impl Iterator<Item = &str> {
     template
         .split("{%")
@@ -92,13 +93,13 @@ fn tags(template: &str) -> impl Iterator<Item = &str> {
 
 pub struct Options {
     content_use: ContentUse,
-    /// No content stays none for a template that needs it, and is empty content for all others.
+    /// Absent content stays `none` for a template that tests for it; for all others it becomes the empty text.
     keeps_none: bool,
-    /// A call's arguments stay text.
+    /// A call's arguments stay a text.
     keeps_arguments: bool,
-    /// A template that knows nothing of developers gets their messages as the system's.
+    /// A template without a developer role gets developers' messages as the system's.
     knows_developer: bool,
-    /// gpt-oss's raises an exception for content and thoughts beside tool calls, so the thoughts stay out.
+    /// gpt-oss's template raises an exception for content and thoughts beside tool calls, so the thoughts are left out.
     content_or_thinking: bool,
 }
 
@@ -147,8 +148,8 @@ fn prepare_message(message: Value, options: &Options) -> Result<Value, String> {
     Ok(Value::Object(message))
 }
 
-/// A template asks whether a key is there (`'tool_calls' in message`), so what holds nothing goes: the `openai` client
-/// sends an answer back with `"tool_calls": null`. Content is always there.
+/// Keeps these keys where they hold something. A template asks whether a key is there (`'tool_calls' in message`), and
+/// the `openai` client sends an answer back with `"tool_calls": null`. Content is always kept.
 fn keep_only(object: &mut Map<String, Value>, keys: &[&str]) {
     object.retain(|key, value| {
         let is_empty = value.is_null() || value.as_array().is_some_and(Vec::is_empty);
@@ -204,7 +205,8 @@ fn prepare_calls(message: &mut Map<String, Value>, keeps_arguments: bool) {
     }
 }
 
-/// Clients send a call's arguments as a string of JSON; templates print them with `tojson`, so they become the value.
+/// Turns a call's arguments into a value: clients send them as a string of JSON, and templates print them with
+/// `tojson`.
 fn read_arguments(function: &mut Map<String, Value>, keeps_text: bool) {
     let arguments = function.entry("arguments").or_insert_with(|| json!({}));
     let read = match arguments.as_str().map(str::trim) {
@@ -221,7 +223,7 @@ fn read_arguments(function: &mut Map<String, Value>, keeps_text: bool) {
     }
 }
 
-/// Templates read an earlier answer's reasoning under one of three names, and clients send any of them.
+/// Gives an earlier answer's reasoning all three names under which templates read it. Clients send any of them.
 fn alias_reasoning(message: &mut Map<String, Value>) {
     let names = ["reasoning_content", "thinking", "reasoning"];
     let Some(reasoning) = names.iter().find_map(|name| message.get(*name)).cloned() else { return };

@@ -33,7 +33,7 @@ impl PieceRule {
         }
     }
 
-    /// The bytes that a token adds in the middle of a text.
+    /// Returns the bytes that a token adds in the middle of a text.
     pub fn bytes(&self, token: &str) -> Vec<u8> {
         match self {
             PieceRule::ByteLevel => byte_level_bytes(token),
@@ -111,7 +111,8 @@ fn byte_token(token: &str) -> Option<u8> {
     u8::from_str_radix(digits, 16).ok()
 }
 
-/// GPT-2's table: printable bytes stand for themselves, the others for U+0100 and up in order.
+/// Returns the byte of a character by GPT-2's table: printable bytes stand for themselves, the others for U+0100 and up
+/// in order.
 fn byte_of(character: char) -> Option<u8> {
     let code = character as u32;
     match code {
@@ -123,7 +124,7 @@ fn byte_of(character: char) -> Option<u8> {
     }
 }
 
-/// A token with a character outside the table (an added token) stands for its own UTF-8 bytes.
+/// Returns a token's bytes. A token with a character outside the table (an added token) stands for its own UTF-8 bytes.
 fn byte_level_bytes(token: &str) -> Vec<u8> {
     let bytes: Option<Vec<u8>> = token.chars().map(byte_of).collect();
     bytes.unwrap_or_else(|| token.as_bytes().to_vec())
@@ -136,7 +137,7 @@ pub struct PieceStream {
 }
 
 impl PieceStream {
-    /// A stream that `continues` a text keeps the leading space that starts a text lose.
+    /// Starts a stream. One that `continues` a text keeps the leading space that the start of a text loses.
     pub fn new(rule: &PieceRule, continues: bool) -> PieceStream {
         let mut stream = PieceStream { pending: Vec::new(), strip: None, drops_first: false };
         if continues {
@@ -150,7 +151,7 @@ impl PieceStream {
         stream
     }
 
-    /// The text that is complete now.
+    /// Returns the text that is complete now.
     pub fn push(&mut self, rule: &PieceRule, token: &str) -> String {
         let text = match rule {
             PieceRule::ByteLevel => {
@@ -175,7 +176,7 @@ impl PieceStream {
         self.stripped(text)
     }
 
-    /// The text that an unfinished character leaves: U+FFFD, once a byte for byte tokens and once in all for byte-level
+    /// Returns the text of an unfinished character: U+FFFD, once a byte for byte tokens and once in all for byte-level
     /// ones.
     pub fn finish(&mut self, rule: &PieceRule) -> String {
         let pending = std::mem::take(&mut self.pending);

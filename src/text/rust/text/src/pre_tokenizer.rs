@@ -300,14 +300,14 @@ const TABLE: &[(&str, PreTokenizer)] = &[
     ("sarvam-moe", CHARACTERS),
 ];
 
-/// The pre-tokenizer of a name, or None for an unknown one. A file without the key has the empty name.
+/// Returns the pre-tokenizer of a name, or None for an unknown one. A file without the key has the empty name.
 pub fn find(name: &str) -> Option<&'static PreTokenizer> {
     let name = if name.is_empty() { "default" } else { name };
     TABLE.iter().find(|(names, _)| names.split(' ').any(|each| each == name)).map(|(_, pre)| pre)
 }
 
-/// Whether an expression ends its matches in front of a space between letters, and behind a line's end before a letter,
-/// whatever comes there.
+/// Returns whether an expression ends its matches in front of a space between letters, and behind a line's end before a
+/// letter, whatever comes there.
 pub fn cuts_words(expression: &str) -> bool {
     [
         GPT2, LLAMA3, QWEN2, MINICPM5, UFAKZEKA, JAIS2, SEED_CODER, QWEN35, TEKKEN, GPT4O, YOUTU,
@@ -316,8 +316,8 @@ pub fn cuts_words(expression: &str) -> bool {
     .contains(&expression)
 }
 
-/// Whether an expression's matches on one side of such a place depend on nothing on the other. A match that goes across
-/// is an exception: the other expressions cut it there.
+/// Returns whether an expression's matches on one side of such a place depend on nothing on the other. A match that
+/// goes across is an exception: the other expressions cut it there.
 pub fn looks_at_one_side(expression: &str) -> bool {
     let punctuation = [PUNCTUATION, FALCON_PUNCTUATION, CHAMELEON_PUNCTUATION];
     let digits = [DIGIT, DIGITS, UP_TO_THREE_DIGITS, THREE_DIGITS, THREE_NUMBERS];
@@ -333,7 +333,7 @@ impl PreTokenizer {
         self.nfc.then(|| NFC.into())
     }
 
-    /// The cuts around the step from bytes to the printable characters that byte-level vocabularies are written in.
+    /// Builds the cuts before and after the step from bytes to the printable characters of byte-level vocabularies.
     pub fn build(&self) -> Result<PreTokenizerWrapper, String> {
         let mut steps = splits(self.expressions)?;
         steps.push(ByteLevel::new(false, false, false).into());

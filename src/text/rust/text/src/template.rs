@@ -56,7 +56,7 @@ impl Input {
 }
 
 impl TextTemplate {
-    /// `limits`: of a rendering, besides the memory for its input.
+    /// Compiles a template. `limits`: of a rendering, besides the memory for its input.
     pub fn from_text(name: &[u8], text: &[u8], limits: Limits) -> Result<TextTemplate, String> {
         let name = String::from_utf8_lossy(name).into_owned();
         let text = std::str::from_utf8(text).map_err(|e| {
@@ -107,7 +107,7 @@ struct Renderer {
     options: Options,
 }
 
-/// "chat_template.jinja:12: unknown function: function `foo` is unknown"
+/// Returns "chat_template.jinja:12: unknown function: function `foo` is unknown".
 fn describe(error: &Error, name: &str) -> String {
     let line = error.line().map_or(String::new(), |line| format!(":{line}"));
     let detail = error.detail().map_or(String::new(), |detail| format!(": {detail}"));
@@ -241,7 +241,7 @@ fn cut_at_tag(mut text: String, message: &str) -> Result<String, String> {
     Ok(text)
 }
 
-/// Local time, formatted as Python's datetime does through the C library.
+/// Formats local time as Python's datetime does through the C library.
 fn strftime(format: &str, unix_time: i64) -> Result<String, Error> {
     let fail = || {
         Error::new(ErrorKind::InvalidOperation, format!("strftime_now: cannot format '{format}'"))

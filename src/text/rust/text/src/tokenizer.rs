@@ -67,8 +67,8 @@ fn checked_utf8(text: &[u8]) -> Result<&str, String> {
         .map_err(|e| format!("expected UTF-8, got other bytes at offset {}", e.valid_up_to()))
 }
 
-/// The tokens that a piece adds to a text's: of those that the post-processor puts around, only what goes before the
-/// first piece and behind the last.
+/// Returns the tokens that a piece adds to a text's. Of those that the post-processor puts around, it adds only what
+/// goes before the first piece and behind the last.
 fn wanted_ids(encoding: &Encoding, is_first: bool, is_last: bool) -> Range<usize> {
     let is_around = encoding.get_special_tokens_mask();
     let is_inner = |&is_around: &u32| is_around == 0;
@@ -81,7 +81,7 @@ fn wanted_ids(encoding: &Encoding, is_first: bool, is_last: bool) -> Range<usize
     begin.unwrap_or(0)..end.unwrap_or(0)
 }
 
-/// -1 is what the bridge has for "none".
+/// Returns None for -1, by which the bridge says "none".
 fn id_of(id: i32) -> Option<u32> {
     u32::try_from(id).ok()
 }
@@ -132,7 +132,8 @@ impl TextTokenizer {
         Ok(ids)
     }
 
-    /// The ids before, between and behind two texts, as the post-processor puts them around two that have one token each.
+    /// Returns the ids before, between and behind two texts, as the post-processor puts them around two that have one
+    /// token each.
     pub fn pair_parts(&self) -> Result<[Vec<i32>; 3], String> {
         const TEXT: u32 = u32::MAX; // no token has it
         let shared = &*self.0;
@@ -150,12 +151,12 @@ impl TextTokenizer {
         Ok([before, between, after])
     }
 
-    /// The bytes of the longest piece that `encode` gives the crate at once.
+    /// Returns the bytes of the longest piece that `encode` gives the crate at once.
     pub fn longest_piece(&self, text: &[u8]) -> Result<usize, String> {
         Ok(self.pieces(checked_utf8(text)?).map(str::len).max().unwrap_or(0))
     }
 
-    /// At least one, so that an empty text gets what goes around it.
+    /// Returns a text's pieces, at least one, so that an empty text gets what goes around it.
     fn pieces<'t>(&self, text: &'t str) -> Box<dyn Iterator<Item = &'t str> + 't> {
         if self.0.can_be_cut && !text.is_empty() {
             Box::new(long_texts::pieces(text))
@@ -176,7 +177,7 @@ impl TextTokenizer {
         text
     }
 
-    /// The token as the vocabulary writes it; empty where an id has none.
+    /// Returns the token as the vocabulary writes it; empty where an id has none.
     pub fn id_to_token(&self, id: i32) -> String {
         id_of(id).and_then(|id| self.0.tokenizer.id_to_token(id)).unwrap_or_default()
     }
@@ -185,7 +186,7 @@ impl TextTokenizer {
         self.visible(id, false).map(|token| self.0.rule.bytes(&token)).unwrap_or_default()
     }
 
-    /// -1: no such token.
+    /// Returns a token's id; -1: no such token.
     pub fn token_to_id(&self, token: &[u8]) -> i32 {
         let id =
             std::str::from_utf8(token).ok().and_then(|token| self.0.tokenizer.token_to_id(token));
@@ -206,7 +207,7 @@ impl TextTokenizer {
         TextDetokenizer { tokenizer: self.clone(), skip_special_tokens, stream }
     }
 
-    /// The token of an id, unless it is to be skipped or there is none.
+    /// Returns the token of an id, unless it is to be skipped or there is none.
     fn visible(&self, id: i32, skip_special_tokens: bool) -> Option<String> {
         let tokenizer = &self.0.tokenizer;
         let token = tokenizer.id_to_token(id_of(id)?)?;
