@@ -196,7 +196,7 @@ class OtherRules(unittest.TestCase):
             self.assertEqual(messages("src/core/a.cc", f"// {word} each row.\nint a;\n"), [message])
         self.assertEqual(messages("src/core/a.cc", "// The sum\n// Of each row.\nint a;\n"), [])
 
-    def test_a_headers_function_says_with_a_verb_what_it_does(self):
+    def test_a_function_says_with_a_verb_what_it_does(self):
         refused = "a function's comment begins with a verb (\"Returns\"), got \"The sum.\""
         for declaration in ("int sum(int a);", "  virtual int sum() const = 0;", "template <class T>\nT sum() {"):
             self.assertEqual(messages("src/core/a.h", f"// The sum.\n{declaration}\n"), [refused])
@@ -204,6 +204,8 @@ class OtherRules(unittest.TestCase):
         for declaration in ("int sum = 0;", "struct Sum {", "std::function<int(int)> sum;", "", "using Sum = int(int);"):
             self.assertEqual(messages("src/core/a.h", f"// The sum.\n{declaration}\n"), [])
         self.assertEqual(messages("src/core/a.cc", "// The sum.\nint sum(int a);\n"), [])
+        self.assertEqual(messages("src/core/a.cc", "// The sum.\nint sum(int a) {\n"), [refused])
+        self.assertEqual(messages("src/core/a_test.cc", "// The sum.\nTEST(Sum, OfTwo) {\n"), [])
         self.assertEqual(messages("src/core/a.h", "// REQUIRES: `a` outlives this.\nexplicit A(int& a);\n"), [])
 
     def test_a_point_of_a_comments_list_is_not_torn(self):

@@ -27,8 +27,10 @@ FIELD_WORDS = {
     re.compile(r"(?<![a-z])landed(?![a-z])", re.IGNORECASE): "completed",
 }
 # A function's comment begins with its verb; a constructor's may say at once what it requires.
-VERB = re.compile(r"(?:[A-Z][a-z]+s|REQUIRES:)(?![\w-])")
+VERB = re.compile(r"(?:[A-Z][a-z]+s|REQUIRES:|NOLINTNEXTLINE)(?![\w-])")
 FUNCTION = re.compile(r"\s*(?!struct |class |enum |using |namespace |#|std::function<|\})[\w\[][^;={]*\(")
+# A function of a source, not one of a class in it; tests tell what they show.
+DEFINITION = re.compile(r"(?!TEST|TYPED_TEST|INSTANTIATE|RC_GTEST|PAGODA_|HWY_BEFORE|\s).*[^;]$")
 SENTENCE_END = re.compile(r"(?<=[.:;?!])\s+|\n")
 
 
@@ -85,14 +87,15 @@ def check_field_words(path, source):
 
 
 def check_verbs(path, source):
-    """A header's function is told by its verb."""
-    if not path.endswith(".h"):
+    """A function is told by its verb."""
+    if not path.endswith((".h", ".cc")):
         return
     lines = source.splitlines()
     for first, behind in blocks_of(lines):
         text = COMMENT.match(lines[first])[1] or ""
         declaration = next((line for line in lines[behind:] if not line.lstrip().startswith("template")), "")
-        if FUNCTION.match(declaration) and not VERB.match(text):
+        is_function = FUNCTION.match(declaration) and (path.endswith(".h") or DEFINITION.match(declaration))
+        if is_function and not VERB.match(text):
             yield Finding(path, first + 1, f'a function\'s comment begins with a verb ("Returns"), got "{text[:30]}"')
 
 
