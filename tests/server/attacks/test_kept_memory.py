@@ -144,4 +144,4 @@ def test_what_an_answer_does_without_is_not_kept_while_it_waits(path):
             kept = lowest_kept(server, before)
         assert kept < MOST_KEPT, f"{field}: 24 requests of 512 KB keep {kept / 1e6:.0f} MB"
     server.close()
-    assert len(taken) > 3
+    assert len(taken) >= NUM_IGNORED - 1  # /v1/completions bounds metadata
