@@ -59,6 +59,14 @@ std::vector<std::string_view> targets_of(CpuIsa isa) {
   return {};
 }
 
+// Returns those of them that this build has: the edit preset compiles the best of this machine alone,
+// which then serves every ISA.
+std::vector<std::string_view> built_targets_of(CpuIsa isa) {
+  const std::vector<cpu::VectorTarget> built = cpu::vector_targets();
+  if (built.size() == 1) return {built.front().name};
+  return targets_of(isa);
+}
+
 TEST(CpuIsa, TheBestIsChosenWhereNobodyAsks) {
   const ScopedIsaVariable variable("");
   EXPECT_EQ(choose_cpu_isa().value(), supported_cpu_isas().front());
@@ -70,7 +78,7 @@ TEST(CpuIsa, TheVariableForcesTheIsaOfExecsAndOfHighway) {
     const ScopedIsaVariable variable{std::string(cpu_isa_name(isa))};
     const auto exec = make_exec({.backend = Backend::kCpu, .num_threads = 1}).value();
     EXPECT_EQ(cpu::isa_of(*exec), isa);
-    EXPECT_THAT(targets_of(isa), ::testing::Contains(cpu::running_vector_target()));
+    EXPECT_THAT(built_targets_of(isa), ::testing::Contains(cpu::running_vector_target()));
   }
 }
 
@@ -80,7 +88,7 @@ TEST(CpuIsa, OptionsForceTheIsaWhateverTheVariableSays) {
     const auto exec =
         make_exec({.backend = Backend::kCpu, .num_threads = 1, .cpu_isa = isa}).value();
     EXPECT_EQ(cpu::isa_of(*exec), isa);
-    EXPECT_THAT(targets_of(isa), ::testing::Contains(cpu::running_vector_target()));
+    EXPECT_THAT(built_targets_of(isa), ::testing::Contains(cpu::running_vector_target()));
   }
 }
 
