@@ -6,13 +6,11 @@
 
 #include "convert/same_number.h"
 #include "model/family.h"
+#include "model/gguf/gguf_rope.h"
 #include "model/rope_frequencies.h"
 
 namespace pagoda {
 namespace {
-
-constexpr float kNeverRotates = 1e30f;  // a divisor of pairs that do not rotate: llama.cpp's
-constexpr int kUnrotatedInterval = 4;   // SmolLM3's, which files do not say
 
 Status has_no_key(const ModelConfig& config, std::string_view what) {
   return unsupported("[quantize] {}: GGUF has no key for it in a {}", what, config.architecture);

@@ -15,10 +15,9 @@ struct Step {
   Exec& exec;
   const ModelConfig& config;
   const StepBatch& batch;
-  KvStore& kv;                     // blocks rebind its layers
-  std::span<const Tensor> angles;  // one a rope table: [tokens, 2, pairs], of rope_angles
-  std::span<const Tensor>
-      query_angles;  // likewise, where queries are rotated by others; else empty
+  KvStore& kv;                           // blocks rebind its layers
+  std::span<const Tensor> angles;        // one a rope table: [tokens, 2, pairs], of rope_angles
+  std::span<const Tensor> query_angles;  // the same of queries alone; empty: `angles` serve them
 };
 
 }  // namespace pagoda

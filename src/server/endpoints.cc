@@ -64,12 +64,12 @@ std::span<const Endpoint> endpoints() {
     for (const EndpointTable& table :
          {page_endpoints(), information_endpoints(), openai_endpoints(), responses_endpoints(),
           anthropic_endpoints(), ollama_endpoints(), llama_cpp_endpoints(), pooling_endpoints()}) {
-      std::vector<Endpoint> own(table.endpoints.begin(), table.endpoints.end());
-      for (const EndpointAlias& alias : table.aliases) own.push_back(endpoint_at(alias, table));
-      for (Endpoint& endpoint : own) {
+      const auto add = [&](Endpoint endpoint) {
         endpoint.errors = table.errors;
         joined.push_back(endpoint);
-      }
+      };
+      for (const Endpoint& endpoint : table.endpoints) add(endpoint);
+      for (const EndpointAlias& alias : table.aliases) add(endpoint_at(alias, table));
     }
     return joined;
   }();

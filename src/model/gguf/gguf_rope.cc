@@ -14,8 +14,6 @@ namespace {
 
 constexpr NumberRange kGgufMagnitudeRange{1e-3, 1e3};
 constexpr std::string_view kRotaryDim = "rope.dimension_count";
-constexpr float kNeverRotates = 1e30f;  // a divisor of pairs that do not rotate
-constexpr int kUnrotatedInterval = 4;   // SmolLM3's, which files do not say
 
 struct GgufRopeContext {
   const Checkpoint& checkpoint;

@@ -9,6 +9,11 @@
 
 namespace pagoda {
 
+// A divisor of pairs that do not rotate, as llama.cpp's converter writes it.
+inline constexpr float kNeverRotates = 1e30f;
+// Every fourth layer of SmolLM3 does not rotate; files do not say it.
+inline constexpr int kUnrotatedInterval = 4;
+
 // Fills rope_tables, and each layer's place among them. The layers and their windows have been read;
 // the checkpoint has canonical names. kUnsupported names a type that nothing here computes, kDataLoss
 // a value that is missing or out of range.

@@ -32,7 +32,7 @@ PAGODA_INLINE std::int64_t integer_tile_bytes(const ActivationLayout& layout, in
 }
 
 // Fills in the layout of a kind; returns false for float32, which the portable code multiplies.
-// Where weights have 14 bits, x has 13, so that the sum of 64 products fits.
+// x has 13 bits where weights have 14, so that the sum of 64 products fits.
 PAGODA_INLINE bool integer_layout_of(PanelKind kind, int largest_integer,
                                      ActivationLayout& layout) {
   if (kind == PanelKind::kF32) return false;

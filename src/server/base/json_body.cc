@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
-#include <cstdint>
-
 #include "core/json.h"
 #include "core/utf8.h"
 #include "server/base/request_json.h"
@@ -24,23 +21,6 @@ struct JsonMeasures {
   std::size_t too_large_at = std::string_view::npos;  // the byte by which they take too much memory
 };
 
-// A byte's meaning for the values around it, outside strings.
-struct ByteMeasure {
-  std::uint8_t num_bytes = 0;  // of memory
-  std::int8_t levels = 0;      // 1: opens one; -1: closes one
-  bool counts = false;
-};
-
-constexpr auto kByteMeasures = [] {
-  std::array<ByteMeasure, 256> measures{};
-  measures[','] = {.num_bytes = kValueBytes, .counts = true};
-  measures['"'] = {.num_bytes = kStringBytes, .counts = true};
-  for (const unsigned char c : {'[', '{'})
-    measures[c] = {.num_bytes = kContainerBytes, .levels = 1, .counts = true};
-  for (const unsigned char c : {']', '}'}) measures[c] = {.levels = -1, .counts = true};
-  return measures;
-}();
-
 // Returns the offset of the quote that ends a string, whose text begins at `i`; or the text's end.
 std::size_t end_of_string(std::string_view text, std::size_t i) {
   while (i < text.size() && text[i] != '"') i += text[i] == '\\' ? 2 : 1;
@@ -52,13 +32,29 @@ JsonMeasures measure_json(std::string_view text) {
   std::size_t num_bytes = 0;
   int depth = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    const ByteMeasure measure = kByteMeasures[static_cast<unsigned char>(text[i])];
-    if (!measure.counts) continue;
-    num_bytes += measure.num_bytes;
-    depth += measure.levels;
-    if (num_bytes > kMaxJsonBytes) return {.too_large_at = i};
-    if (depth > kMaxJsonDepth) return {.too_deep_at = i};
-    if (text[i] == '"') i = end_of_string(text, i + 1);
+    const std::size_t at = i;
+    switch (text[i]) {
+      case ',':
+        num_bytes += kValueBytes;
+        break;
+      case '"':
+        num_bytes += kStringBytes;
+        i = end_of_string(text, i + 1);
+        break;
+      case '[':
+      case '{':
+        num_bytes += kContainerBytes;
+        ++depth;
+        break;
+      case ']':
+      case '}':
+        --depth;
+        break;
+      default:
+        continue;
+    }
+    if (num_bytes > kMaxJsonBytes) return {.too_large_at = at};
+    if (depth > kMaxJsonDepth) return {.too_deep_at = at};
   }
   return {};
 }

@@ -20,7 +20,6 @@ struct KnownField {
 };
 
 constexpr auto kAll = FieldPlace::kAll;
-constexpr auto kCompletions = FieldPlace::kCompletions;
 constexpr auto kChat = FieldPlace::kChat;
 constexpr auto kResponses = FieldPlace::kResponses;
 constexpr auto kMessages = FieldPlace::kMessages;
@@ -204,7 +203,7 @@ Field options_field() {
 }  // namespace
 
 void add_known_fields(std::vector<Field>& table, FieldPlace place) {
-  const bool chats = place != kCompletions;
+  const bool chats = place != FieldPlace::kCompletions;
   std::set<std::string_view> names;
   for (const Field& field : table) names.insert(field.name);
   for (const KnownField& field : kKnownFields) {
