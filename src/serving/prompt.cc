@@ -3,27 +3,16 @@
 #include <algorithm>
 
 #include "answer/tool_messages.h"
+#include "serving/fill_in_prompt.h"
 #include "text/token_bound.h"
 
 namespace pagoda {
 namespace {
 
-// Returns the longest prompt that leaves room for one token of an answer.
-int most_before_answer(const EngineLimits& limits) {
-  return limits.max_model_len - 1;
-}
-
-Result<std::vector<int>> token_ids_of(const ServedModel& model, std::string_view text,
-                                      EncodeOptions options, std::string_view field) {
-  auto ids = model.tokenizer->encode(text, options);
-  if (!ids.ok()) return ids.status().of_field(field);
-  return ids;
-}
-
 Result<EncodedPrompt> encode_text(const ServedModel& model, std::string text,
                                   bool add_special_tokens, std::string_view field) {
   const EngineLimits& limits = model.engine->limits();
-  const int most = most_before_answer(limits);
+  const int most = most_prompt_tokens(limits);
   PAGODA_ASSIGN_OR_RETURN(
       std::vector<int> ids,
       token_ids_if_near(model, text, most, {.add_special_tokens = add_special_tokens}, field));
@@ -32,6 +21,17 @@ Result<EncodedPrompt> encode_text(const ServedModel& model, std::string text,
 }
 
 }  // namespace
+
+int most_prompt_tokens(const EngineLimits& limits) {
+  return limits.max_model_len - 1;
+}
+
+Result<std::vector<int>> encode_field(const Tokenizer& tokenizer, std::string_view text,
+                                      EncodeOptions options, std::string_view field) {
+  auto ids = tokenizer.encode(text, options);
+  if (!ids.ok()) return ids.status().of_field(field);
+  return ids;
+}
 
 Result<std::vector<int>> token_ids_if_near(const ServedModel& model, std::string_view text,
                                            int most, EncodeOptions options,
@@ -42,7 +42,7 @@ Result<std::vector<int>> token_ids_if_near(const ServedModel& model, std::string
     const int max_model_len = model.engine->limits().max_model_len;
     return too_long_prompt(max_model_len, field, fmt::format("at least {}", most + 1));
   }
-  return token_ids_of(model, text, options, field);
+  return encode_field(*model.tokenizer, text, options, field);
 }
 
 Status check_token_ids(const EngineLimits& limits, const std::vector<int>& ids, int most,
@@ -75,42 +75,11 @@ Result<EncodedPrompt> encode_prompt(const ServedModel& model, const PromptInput&
   }
   const auto& ids = std::get<std::vector<int>>(prompt);
   const EngineLimits& limits = model.engine->limits();
-  PAGODA_RETURN_IF_ERROR(check_token_ids(limits, ids, most_before_answer(limits), "prompt"));
+  PAGODA_RETURN_IF_ERROR(check_token_ids(limits, ids, most_prompt_tokens(limits), "prompt"));
   if (!model.tokenizer) return EncodedPrompt{ids, {}};
   auto text = model.tokenizer->decode(ids, /*skip_special_tokens=*/false);
   // Ids that only the model has, in its padding, have no text.
   return EncodedPrompt{ids, text.ok() ? *std::move(text) : std::string()};
-}
-
-Result<std::vector<int>> tokens_before_text(const ServedModel& model) {
-  PAGODA_ASSIGN_OR_RETURN(std::vector<int> around,
-                          token_ids_of(model, "", {.add_special_tokens = true}, "prompt"));
-  const bool has_bos = !around.empty() && around.front() == model.tokenizer->bos_token_id();
-  around.resize(has_bos ? 1 : 0);
-  return around;
-}
-
-Status check_fill_in(const ServedModel& model, std::string_view field) {
-  if (model.fill_in) return ok_status();
-  return invalid_argument("'{}': this model has no tokens for a gap between two texts", field)
-      .of_field(field, "no_fill_in");
-}
-
-Result<EncodedPrompt> encode_fill_in(const ServedModel& model, std::string_view prefix,
-                                     std::string_view suffix, bool add_special_tokens) {
-  PAGODA_RETURN_IF_ERROR(check_fill_in(model, "suffix"));
-  const int most = most_before_answer(model.engine->limits());
-  PAGODA_ASSIGN_OR_RETURN(const std::vector<int> before,
-                          token_ids_if_near(model, prefix, most, kAsText, "prompt"));
-  PAGODA_ASSIGN_OR_RETURN(const std::vector<int> behind,
-                          token_ids_if_near(model, suffix, most, kAsText, "suffix"));
-  PAGODA_ASSIGN_OR_RETURN(std::vector<int> begin, tokens_before_text(model));
-  if (!add_special_tokens) begin.clear();
-  EncodedPrompt encoded = {.token_ids = fill_in_prompt(*model.fill_in, begin, before, behind),
-                           .text = std::string(prefix)};
-  PAGODA_RETURN_IF_ERROR(
-      check_token_ids(model.engine->limits(), encoded.token_ids, most, "prompt"));
-  return encoded;
 }
 
 Result<std::vector<int>> tokenize_text(const ServedModel& model, std::string_view text,
@@ -129,7 +98,7 @@ Result<std::vector<int>> tokenize_text(const ServedModel& model, std::string_vie
                kMaxTokenizedPiece, *longest_piece)
         .of_field(field);
   }
-  return token_ids_of(model, text, {.add_special_tokens = add_special_tokens}, field);
+  return encode_field(*model.tokenizer, text, {.add_special_tokens = add_special_tokens}, field);
 }
 
 Result<std::string> render_chat(const ServedModel& model, const ChatPrompt& prompt) {

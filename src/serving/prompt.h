@@ -22,16 +22,6 @@ struct EncodedPrompt {
 // context_length_exceeded), or with ids out of range.
 Result<EncodedPrompt> encode_prompt(const ServedModel& model, const PromptInput& prompt,
                                     bool add_special_tokens);
-// Marks of tokens in a text are text, and none is put around it.
-inline constexpr EncodeOptions kAsText = {.add_special_tokens = false, .parse_special = false};
-// Returns what the tokenizer puts before a text of its own accord: one token, or none.
-Result<std::vector<int>> tokens_before_text(const ServedModel& model);
-// Refuses a model that knows of no gaps between two texts, in the name of `field`.
-Status check_fill_in(const ServedModel& model, std::string_view field);
-// Makes the prompt of an answer that belongs between two texts. Marks of tokens in them are text.
-// Errors: encode_prompt()'s, and a model that knows of no gaps (field suffix).
-Result<EncodedPrompt> encode_fill_in(const ServedModel& model, std::string_view prefix,
-                                     std::string_view suffix, bool add_special_tokens);
 // Renders and encodes a conversation. Errors besides: a checkpoint without a chat template, a
 // template that refuses the messages. A conversation that is for counting has tokenize_text()'s in
 // place of the context's.
@@ -49,6 +39,11 @@ Result<std::vector<int>> tokenize_text(const ServedModel& model, std::string_vie
 Result<int> resolve_max_tokens(const ServedModel& model, int num_prompt_tokens,
                                std::optional<int> asked, std::optional<int> fallback);
 
+// Returns the length of the longest prompt that leaves room for one token of an answer.
+int most_prompt_tokens(const EngineLimits& limits);
+// Returns a text's tokens; an error names `field`.
+Result<std::vector<int>> encode_field(const Tokenizer& tokenizer, std::string_view text,
+                                      EncodeOptions options, std::string_view field);
 // Returns a text's tokens; refuses a text with far more of them than `most` by its beginning.
 Result<std::vector<int>> token_ids_if_near(const ServedModel& model, std::string_view text,
                                            int most, EncodeOptions options, std::string_view field);

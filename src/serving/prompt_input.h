@@ -32,4 +32,17 @@ struct ChatPrompt {
   bool is_for_counting = false;         // it may be longer than the context
 };
 
+// A text that may help: of another file, or of another place in this one.
+struct FillInFile {
+  std::string filename;  // "": it has no name
+  std::string text;
+};
+
+// The texts around a cursor, between which an answer belongs.
+struct CursorTexts {
+  std::string prefix;             // before the cursor
+  std::string suffix;             // after the cursor
+  std::vector<FillInFile> files;  // the most useful last
+};
+
 }  // namespace pagoda

@@ -7,8 +7,8 @@
 #include "server/base/json_body.h"
 #include "server/generation/answer_json.h"
 #include "server/generation/generation_job.h"
-#include "server/llama_cpp/infill_prompt.h"
 #include "server/llama_cpp/infill_request.h"
+#include "serving/fill_in_prompt.h"
 #include "serving/prompt.h"
 
 namespace pagoda {
@@ -19,7 +19,7 @@ using nlohmann::json;
 // A request that has passed every check, with its prompt encoded.
 struct InfillJob : GenerationJob {
   std::string model_name;
-  InfillPrompt prompt;  // its ids until it is submitted
+  CutPrompt prompt;  // its ids until it is submitted
   bool only_reads = false;
   std::vector<std::string> response_fields;  // of InfillRequest
 
@@ -170,8 +170,8 @@ ApiResult<std::unique_ptr<InfillJob>> prepare_infill(ApiService& service,
   auto job = std::make_unique<InfillJob>();
   job->origin = request.origin();
   if (auto error = check_model_name(service, read->generation.model)) return std::move(*error);
-  auto prompt = make_infill_prompt(service.model, *read);
-  if (!prompt.ok()) return std::move(prompt).error();
+  auto prompt = encode_at_cursor(service.model, read->texts, read->generation.max_tokens);
+  if (!prompt.ok()) return api_error(prompt.status());
   job->prompt = *std::move(prompt);
   job->only_reads = read->only_reads();
   job->response_fields = std::move(read->response_fields);

@@ -26,8 +26,8 @@ std::optional<ApiError> read_files(const RequestJson& value, SentInfill& sent) {
                        "out_of_range");
   }
   for (const RequestJson& item : value) {
-    const std::string place = fmt::format("input_extra[{}]", sent.request.files.size());
-    InfillFile file;
+    const std::string place = fmt::format("input_extra[{}]", sent.request.texts.files.size());
+    FillInFile file;
     const FieldSize size = {.max_chars = kMaxTextChars};
     if (auto error = read_inner_fields(
             item,
@@ -37,7 +37,7 @@ std::optional<ApiError> read_files(const RequestJson& value, SentInfill& sent) {
       error->param = "input_extra";
       return error;
     }
-    sent.request.files.push_back(std::move(file));
+    sent.request.texts.files.push_back(std::move(file));
   }
   return {};
 }
@@ -60,12 +60,12 @@ std::vector<Field> infill_field_table(SentInfill& sent) {
       "max_tokens, -1 for the rest of the context, or 0 to read the prompt and answer nothing.";
   const FieldSize text = {.max_chars = kMaxTextChars};
   table.push_back({.name = "input_prefix",
-                   .target = &request.prefix,
+                   .target = &request.texts.prefix,
                    .size = text,
                    .description = "The text before the cursor; of a long one, its end counts.",
                    .from = "llama.cpp"});
   table.push_back({.name = "input_suffix",
-                   .target = &request.suffix,
+                   .target = &request.texts.suffix,
                    .size = text,
                    .description = "The text behind the cursor; of a long one, its beginning.",
                    .from = "llama.cpp"});
@@ -104,7 +104,7 @@ ApiResult<InfillRequest> read_infill_request(const std::string& body,
   GenerationFields& fields = sent.request.generation;
   if (auto error = read_generation_body(body, infill_field_table(sent), fields, unknown_names))
     return std::move(*error);
-  sent.request.prefix += sent.prompt;
+  sent.request.texts.prefix += sent.prompt;
   // An answer has no place for more.
   fields.sampling.n = 1;
   fields.echo = false;

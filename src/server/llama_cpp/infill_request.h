@@ -7,22 +7,15 @@
 #include <vector>
 
 #include "server/fields/generation_fields.h"
+#include "serving/prompt_input.h"
 
 namespace pagoda {
 
 inline constexpr std::size_t kMaxInfillFiles = 1024;
 
-// A text that may help, of another file or of another place.
-struct InfillFile {
-  std::string filename;  // "": it has no name
-  std::string text;
-};
-
 struct InfillRequest {
   GenerationFields generation;
-  std::string prefix;  // before the cursor: `input_prefix` with `prompt` behind it
-  std::string suffix;  // behind the cursor
-  std::vector<InfillFile> files;
+  CursorTexts texts;  // their prefix is `input_prefix` followed by `prompt`
   // Paths of the fields that the answer has, such as "timings/prompt_ms"; none: all.
   std::vector<std::string> response_fields;
 

@@ -7,6 +7,7 @@
 #include "server/generation/generation_job.h"
 #include "server/generation/token_logprobs.h"
 #include "server/openai/completion_request.h"
+#include "serving/fill_in_prompt.h"
 #include "serving/prompt.h"
 
 namespace pagoda {
