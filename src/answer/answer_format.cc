@@ -20,7 +20,7 @@ constexpr SyntaxName kSyntaxNames[] = {
     {"mistral", ToolSyntax::kMistral},    {"mistral_v11", ToolSyntax::kMistralV11},
 };
 
-// Texts that only templates of a syntax hold, all of them together. The first row that fits counts.
+// Texts that all occur only in templates of this syntax. The first matching row counts.
 struct SyntaxSign {
   std::array<std::string_view, 2> texts;
   ToolSyntax syntax;
@@ -31,7 +31,7 @@ constexpr SyntaxSign kSyntaxSigns[] = {
     {{"[TOOL_CALLS]", "[ARGS]"}, ToolSyntax::kMistralV11},
     {{"[TOOL_CALLS]", ""}, ToolSyntax::kMistral},
     {{"<tool_call>", ""}, ToolSyntax::kHermes},
-    // Llama 3.2 and 4 ask for Python in one of their two templates, Llama 3.1 to 3.3 for JSON.
+    // One of the two templates of Llama 3.2 and 4 asks for Python. Llama 3.1 to 3.3 ask for JSON.
     {{"func_name1(params_name1", ""}, ToolSyntax::kPythonic},
     {{"<|python_start|>", ""}, ToolSyntax::kPythonic},
     {{"<|start_header_id|>", "\"parameters\": "}, ToolSyntax::kLlama3},
@@ -51,7 +51,8 @@ bool holds(std::string_view text, std::string_view part) {
 
 AnswerFormat answer_format_of(std::string_view chat_template) {
   AnswerFormat format;
-  // Python's own word for it is in every template that lists tools: `if tools`, `for tool in tools`.
+  // Every template that lists tools has Jinja2's variable for them: `if tools`, `for tool in
+  // tools`.
   format.template_has_tools = holds(chat_template, "tools");
   for (const SyntaxSign& sign : kSyntaxSigns) {
     const bool fits = std::all_of(sign.texts.begin(), sign.texts.end(), [&](std::string_view text) {
@@ -61,7 +62,7 @@ AnswerFormat answer_format_of(std::string_view chat_template) {
     format.tool_syntax = sign.syntax;
     break;
   }
-  // A template may write the end alone, where it takes thoughts out of earlier answers.
+  // A template may contain only the end mark, to remove thoughts from earlier answers.
   for (const ThoughtSign& sign : kThoughtSigns) {
     if (format.thought || !holds(chat_template, sign.end)) continue;
     format.thought = ThoughtMarks{.begin = std::string(sign.begin), .end = std::string(sign.end)};
@@ -94,7 +95,7 @@ std::vector<std::string> call_marks(ToolSyntax syntax) {
     case ToolSyntax::kHermes:
       return {"<tool_call>"};
     case ToolSyntax::kQwenXml:
-      return {"<tool_call>", "<function="};  // some answers lack the tag around the function
+      return {"<tool_call>", "<function="};  // some answers have no tag around the function
     case ToolSyntax::kLlama3:
       return {"<|python_tag|>"};
     case ToolSyntax::kPythonic:

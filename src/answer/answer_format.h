@@ -1,5 +1,5 @@
-// AnswerFormat: how a model writes thoughts and tool calls between its prose. A checkpoint says it
-// nowhere but in its chat template, which shows the model its own earlier calls.
+// AnswerFormat: how a model writes thoughts and tool calls in its text. In a checkpoint only the
+// chat template shows it, because it prints the model's earlier calls.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace pagoda {
 
-// The ways to write a call, by vLLM's names of their parsers:
+// The syntaxes of calls, named like vLLM's parsers:
 enum class ToolSyntax : std::uint8_t {
   kHermes,     // <tool_call>{"name": "f", "arguments": {"x": 1}}</tool_call>
   kQwenXml,    // <tool_call><function=f><parameter=x>1</parameter></function></tool_call>
@@ -23,32 +23,32 @@ enum class ToolSyntax : std::uint8_t {
 };
 
 struct ThoughtMarks {
-  std::string begin, end;  // none of them empty
+  std::string begin, end;  // neither is empty
   bool operator==(const ThoughtMarks&) const = default;
 };
 
 struct AnswerFormat {
   ToolSyntax tool_syntax = ToolSyntax::kHermes;
-  // Otherwise the template would leave tools out without a word: describe_tools() puts them into
-  // the messages.
+  // False: the template would silently leave tools out, so describe_tools() puts them into the
+  // messages.
   bool template_has_tools = false;
-  std::optional<ThoughtMarks> thought;  // absent: the model does not think aloud
+  std::optional<ThoughtMarks> thought;  // absent: the model writes no thoughts
   bool operator==(const AnswerFormat&) const = default;
 };
 
-// Returns what a template's text shows; "" where there is none.
+// Returns the format that a template's text shows; "" if there is no template.
 AnswerFormat answer_format_of(std::string_view chat_template);
 
-// Takes a parser's name: hermes, qwen3_xml, llama3_json, pythonic, mistral, mistral_v11.
-// kInvalidArgument lists them.
+// Parses a parser's name: hermes, qwen3_xml, llama3_json, pythonic, mistral, mistral_v11.
+// kInvalidArgument lists the names.
 Result<ToolSyntax> tool_syntax_of(std::string_view name);
 std::string_view tool_syntax_name(ToolSyntax syntax);
 std::vector<std::string> tool_syntax_names();
 
-// Returns the texts any of which begins a call wherever it stands. None is a part of another.
+// Returns texts that each begin a call anywhere in an answer. None contains another.
 std::vector<std::string> call_marks(ToolSyntax syntax);
-// Returns the character that begins a call as the first of an answer that is not white space; 0:
-// calls begin with marks alone.
+// Returns the character that begins a call if it is the answer's first one after white space; 0:
+// only marks begin calls.
 char bare_call_beginning(ToolSyntax syntax);
 
 }  // namespace pagoda

@@ -12,9 +12,9 @@
 namespace pagoda {
 namespace {
 
-using Json = OrderedJson;  // an answer has its properties in the schema's order
+using Json = OrderedJson;  // answers have properties in the schema's order
 
-// Writes a grammar as Lark, a rule a line. Its literals are written as JSON strings are.
+// Writes a grammar as Lark, one rule per line. Literals are written as JSON strings.
 class AnswerGrammarWriter {
  public:
   explicit AnswerGrammarWriter(const AnswerGrammarOptions& options) : options_(options) {}
@@ -41,7 +41,7 @@ class AnswerGrammarWriter {
     rules_ += fmt::format("{}: {}\n", name, body);
   }
 
-  // Puts JSON into one line: it has line ends only where it may have any other white space.
+  // Puts JSON into one line. Valid JSON has line ends only where other white space is allowed too.
   static std::string in_one_line(std::string text) {
     std::replace_if(
         text.begin(), text.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
@@ -70,8 +70,8 @@ class AnswerGrammarWriter {
     return "thought?";
   }
 
-  // Calls wherever a mark begins one, or as the whole answer where the syntax has none. A thought is
-  // prose like any other.
+  // Allows calls after each mark, or as the whole answer if the syntax has no marks. Thoughts count
+  // as prose.
   std::string answer_with_prose() {
     const char bare = bare_call_beginning(options_.syntax);
     if (bare != 0) {
@@ -91,7 +91,7 @@ class AnswerGrammarWriter {
     return "(prose_and_mark place)* PROSE?";
   }
 
-  // Returns a mark as a regular expression.
+  // Returns a regular expression for a mark.
   static std::string regex_of(std::string_view text) {
     std::string regex;
     for (const char c : text) {
@@ -101,7 +101,8 @@ class AnswerGrammarWriter {
     return regex;
   }
 
-  // Returns the mark that begins a call; nothing where prose before it ends with it.
+  // Returns the mark that begins a call; empty if the rule for the prose before it includes the
+  // mark.
   std::string call_mark(std::string_view text) const {
     const std::string written = mark(text);
     return options_.may_hold_prose && written.front() != '<' ? std::string() : written;
@@ -152,16 +153,16 @@ class AnswerGrammarWriter {
     return "";
   }
 
-  // Returns the rule of arguments as an object. It is cut where JSON of a schema is cut, which may
-  // stand in the same place: the lexer takes the longest text that begins one of its terminals, and
-  // does not go back from within a longer one.
+  // Returns the rule of a call as an object with its arguments. Its terminals are split like those
+  // of JSON text, because both may be allowed at the same place. The lexer matches the longest
+  // terminal and does not backtrack, so a longer terminal here would rule the JSON text out.
   std::string object(const ToolDefinition& tool, const std::string& rule, std::string_view key) {
     return fmt::format(R"("{{" {} ": " {} ", " {} ": " {} "}}")", json_string(R"("name")"),
                        json_string(json_string(tool.name)),
                        json_string(json_string(std::string(key))), arguments(tool, rule));
   }
 
-  // Returns the name of a rule for all the arguments, one JSON object.
+  // Returns the name of a rule for all arguments as one JSON object.
   std::string arguments(const ToolDefinition& tool, const std::string& rule) {
     Json schema = parameters_of(tool);
     schema["type"] = "object";
@@ -173,7 +174,7 @@ class AnswerGrammarWriter {
     return name;
   }
 
-  // Says whether any arguments will do.
+  // Returns whether any arguments are allowed.
   bool is_free(const ToolDefinition& tool) const {
     return (options_.may_hold_prose || options_.json_schema) && !tool.is_strict;
   }
@@ -184,14 +185,14 @@ class AnswerGrammarWriter {
     return parse_ordered_json(tool.parameters_json);
   }
 
-  // A property of a tool's parameters, which outlive it.
+  // A property of a tool's parameters. The parameters must outlive it.
   struct Argument {
     std::string_view name;
     const Json* property;
     bool is_required;
   };
 
-  // Returns the arguments in the order of the parameters.
+  // Returns the arguments in the parameters' order.
   static std::vector<Argument> arguments_of(const Json& parameters) {
     std::set<std::string_view> required;
     if (const auto names = parameters.find("required"); names != parameters.end()) {
@@ -208,8 +209,8 @@ class AnswerGrammarWriter {
     return result;
   }
 
-  // Returns an argument's schema with what it may refer to. It is made for one argument at a time:
-  // all together would take the definitions' memory once for each.
+  // Returns an argument's schema with the definitions to which it may refer. Call it for one
+  // argument at a time, because each result has a copy of the definitions.
   static Json whole_schema(const Argument& argument, const Json& parameters) {
     Json whole = *argument.property;
     for (const char* shared : {"$defs", "definitions"}) {
@@ -218,10 +219,10 @@ class AnswerGrammarWriter {
     return whole;
   }
 
-  // Says whether no more need be written, because it would be refused.
+  // Returns whether the grammar is so long already that it will be refused.
   bool is_too_long() const { return rules_.size() > kMaxGrammarBytes; }
 
-  // Returns the rule of the arguments' tags, and of the one that closes the function's.
+  // Returns the rule of all arguments' tags and the function's closing tag.
   std::string tags(const ToolDefinition& tool, const std::string& rule) {
     constexpr std::string_view kEnd = "</function>";
     if (is_free(tool)) {
@@ -242,7 +243,7 @@ class AnswerGrammarWriter {
     return body + json_string(kEnd);
   }
 
-  // Returns the rule of a value and its closing tag. Text has no quotes there.
+  // Returns the rule of a value and its closing tag. A string value has no quotes.
   std::string tag_value(const Json& schema, const std::string& rule) {
     constexpr std::string_view kEnd = "\n</parameter>\n";
     if (!schema.is_object() || schema.value("type", Json()) != Json("string"))
@@ -259,8 +260,8 @@ class AnswerGrammarWriter {
     return fmt::format("({}) {}", choices.empty() ? "\"\"" : choices, json_string(kEnd));
   }
 
-  // Returns the rule of named values. Required ones come first: what may be left out is then a
-  // tail, with its commas.
+  // Returns the rule of named arguments. Required arguments come first, so that the optional ones
+  // are at the end and can be left out with their commas.
   std::string named_values(const ToolDefinition& tool, const std::string& rule) {
     if (is_free(tool)) {
       add_rule(rule + "_name", "/[A-Za-z_][A-Za-z0-9_]*/");
@@ -271,7 +272,8 @@ class AnswerGrammarWriter {
     const Json parameters = parameters_of(tool);
     std::vector<Argument> all = arguments_of(parameters);
     std::stable_partition(all.begin(), all.end(), [](const Argument& a) { return a.is_required; });
-    // From the last one: what may come from each place on, at the list's beginning and within it.
+    // The rules are built from the last argument backwards. `first` and `later` are the rules of
+    // the rest of the list, at its beginning and after another argument.
     std::string first = "\"\"", later = "\"\"";
     for (std::size_t i = all.size(); i-- > 0 && !is_too_long();) {
       const std::string value = fmt::format("{}_value_{}", rule, i);

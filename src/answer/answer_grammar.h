@@ -1,5 +1,5 @@
-// Grammars that hold an answer to tool calls, in the syntax that the model knows, or to JSON, with a
-// thought before.
+// Grammars that constrain an answer to tool calls in the model's syntax, or to JSON, possibly after
+// a thought.
 #pragma once
 
 #include <functional>
@@ -15,23 +15,24 @@ namespace pagoda {
 
 struct AnswerGrammarOptions {
   ToolSyntax syntax = ToolSyntax::kHermes;
-  // The answer may hold prose too, and no call at all. Then the arguments of those tools alone that
-  // are strict follow their schemas; those of others are any objects.
+  // The answer may also have prose, or no call at all. Then only the arguments of strict tools
+  // follow their schemas; other tools accept any object.
   bool may_hold_prose = false;
-  // A JSON Schema: instead of calls the answer may be text that it validates, and no prose. The
-  // arguments of tools are then as free as beside prose.
+  // A JSON Schema: the answer may be JSON that it validates instead of calls, but no prose.
+  // Arguments of tools that are not strict may then be any object too.
   std::optional<std::string> json_schema;
-  bool has_one_call = false;            // otherwise one or more
-  std::optional<ThoughtMarks> thought;  // may stand before all of it; absent: it may not
-  bool begins_in_thought = false;       // the prompt has begun it
-  // Returns the id of a text that is a special token, which text cannot spell; nothing for others.
+  bool has_one_call = false;            // false: one or more
+  std::optional<ThoughtMarks> thought;  // allowed before the answer; absent: none is
+  bool begins_in_thought = false;       // the prompt ends inside a thought
+  // Returns the id of a text that is a special token, because text tokens cannot spell it; nothing
+  // for other texts.
   std::function<std::optional<int>(std::string_view)> special_token_id;
 };
 
-// Returns the grammar of answers that are calls of `tools` and nothing else, unless the options say
-// otherwise, as GrammarKind::kAnswer has it. The arguments follow each tool's schema. `tools` has at
-// least one, unless there is a json_schema. Past kMaxGrammarBytes, where no grammar is taken, not
-// all of it is written.
+// Returns a grammar of kind GrammarKind::kAnswer for answers with only calls of `tools`, unless the
+// options allow more. The arguments follow each tool's schema. REQUIRES: `tools` has at least one,
+// unless there is a json_schema. A grammar longer than kMaxGrammarBytes is refused anyway, so it
+// may be incomplete.
 std::string answer_grammar(std::span<const ToolDefinition> tools,
                            const AnswerGrammarOptions& options);
 

@@ -177,7 +177,7 @@ TEST_F(AnswerGrammarTest, JsonMayStandInsteadOfCalls) {
   EXPECT_FALSE(takes_whole(GrammarKind::kAnswer, grammar, "<think>so</think>12"));
 }
 
-// Text cannot spell them, so the grammar names their ids.
+// Text tokens cannot spell such marks, so the grammar has their ids.
 TEST_F(AnswerGrammarTest, MarksMayBeSpecialTokens) {
   AnswerGrammarOptions special = options(ToolSyntax::kMistralV11);
   const auto id = tokenizer_->token_to_id("<end>");
@@ -222,8 +222,7 @@ TEST_F(AnswerGrammarTest, ASchemaThatIsRefusedIsNamed) {
               HasSubstr("tools_0_arguments: #/properties/a"));
 }
 
-// Whatever the model draws, what comes is calls whose arguments the schema allows: any text that the
-// grammar takes is read as calls.
+// Random texts that the grammar allows must be read as calls alone, with valid JSON as arguments.
 TEST_F(AnswerGrammarTest, WhatItTakesIsReadAsCalls) {
   for (const ToolSyntax syntax :
        {ToolSyntax::kHermes, ToolSyntax::kQwenXml, ToolSyntax::kLlama3, ToolSyntax::kPythonic,
@@ -237,7 +236,8 @@ TEST_F(AnswerGrammarTest, WhatItTakesIsReadAsCalls) {
       for (bool ended = false; !ended;) {
         const std::vector<int> next = allowed(*source);
         ASSERT_FALSE(next.empty());
-        // An end is taken where it may stand, or an answer would seldom have one.
+        // After 40 tokens the end is chosen if it is allowed, because few random answers would end
+        // otherwise.
         const bool may_end = std::find(next.begin(), next.end(), eos()) != next.end();
         ended = may_end && (ids.size() > 40 || next.size() == 1);
         if (ended || ids.size() > 400) break;

@@ -89,8 +89,8 @@ void AnswerParser::take(char c) {
   }
 }
 
-// Holds white space back, unless something else is held; returns whether it did. White space
-// decides nothing, however long it is.
+// Holds white space back, unless other text is held; returns whether it did. White space alone
+// never decides what an answer is.
 bool AnswerParser::holds_more_white_space(char c) {
   if (!is_white_space(c) || (!held_.empty() && !is_white_space(held_.back()))) return false;
   held_ += c;
@@ -136,7 +136,7 @@ void AnswerParser::take_prose(char c) {
   held_ = *mark;
   has_told_call_ = false;
   place_ = Place::kBeforeCall;
-  // A mark that is a part of the call itself.
+  // This mark is a part of the call itself, so the call's reader needs it.
   if (*mark == "<function=") {
     held_.clear();
     replay(*mark);
@@ -170,7 +170,7 @@ void AnswerParser::take_call(char c) {
   place_ = Place::kBehindCall;
 }
 
-// Reads on behind a call. A tag may close the call, and another one may follow.
+// Reads text after a call, where a tag may close the call, or another call may follow.
 void AnswerParser::take_behind_call(char c) {
   if (holds_more_white_space(c)) return;
   held_ += c;
@@ -196,13 +196,13 @@ void AnswerParser::take_behind_call(char c) {
   replay(std::exchange(held_, std::string()));
 }
 
-// Gives up a call that is none: what has not been told is prose.
+// Treats the text as prose after all, because it is not a call. Parts already returned stay.
 void AnswerParser::give_up_call() {
   place_ = Place::kProse;
   tell_text(Kind::kContent, std::exchange(held_, {}));
 }
 
-// Takes text once more, at another place.
+// Reads text again in the new place.
 void AnswerParser::replay(std::string_view text) {
   for (const char c : text) take(c);
 }

@@ -1,12 +1,12 @@
-// AnswerParser: takes an answer apart, as it comes, into thoughts, prose and tool calls.
+// AnswerParser: splits an answer into thoughts, prose and tool calls while it is generated.
 //
-// The parts are a function of the text alone. However the text is cut into pieces, the parts of
-// each kind come in the same order and hold the same text. So a streamed answer says what the whole
-// one says. Text that turns out to be no call is prose. White space next to calls and thoughts is
-// lost. Of a call that the answer's end cuts off, what does not belong to its arguments is lost.
+// The result depends on the text alone. However the text is split into pieces, the parts have the
+// same order, kinds and joined text. So a streamed answer equals the whole one. Text that turns out
+// not to be a call is prose. White space next to calls and thoughts is dropped. If the answer ends
+// inside a call, only its name and arguments so far are kept.
 //
-// The crates that other servers use (tool-parser 1.10, dynamo-parsers 11.0) were tried first; both
-// lose calls, and tool-parser's streams say something else than its whole answers
+// The crates that other servers use (tool-parser 1.10, dynamo-parsers 11.0) are not used, because
+// both lose calls. In addition, tool-parser's streams differ from its whole answers
 // (docs/ARCHITECTURE.md).
 #pragma once
 
@@ -27,21 +27,22 @@ namespace pagoda {
 struct AnswerParserOptions {
   ToolSyntax tool_syntax = ToolSyntax::kHermes;
   bool reads_calls = false;
-  bool reads_one_call = false;          // calls behind the first one are dropped
+  bool reads_one_call = false;          // further calls are dropped
   std::optional<ThoughtMarks> thought;  // absent: thoughts are prose
-  bool begins_in_thought = false;       // the prompt ends with the mark that begins one
+  bool begins_in_thought = false;       // the prompt ends with the mark that begins a thought
   std::shared_ptr<const std::vector<ToolDefinition>> tools;  // may be null
 };
 
-// Finds marks in text that comes byte by byte. No mark may begin inside of another one.
+// Finds marks in text that arrives byte by byte. REQUIRES: no mark begins inside another.
 class MarkFinder {
  public:
   MarkFinder() = default;
   explicit MarkFinder(std::vector<std::string> marks) : marks_(std::move(marks)) {}
 
-  // Returns the mark that `c` completes, or null. Text that is no part of a mark goes to `passed`.
+  // Returns the mark that `c` completes, or null. Text that is not part of a mark is appended to
+  // `passed`.
   const std::string* feed(char c, std::string& passed);
-  // Returns what may have become a mark.
+  // Returns the held text that might have become a mark.
   std::string release() { return std::exchange(held_, {}); }
 
  private:
@@ -54,19 +55,20 @@ class AnswerParser {
  public:
   explicit AnswerParser(AnswerParserOptions options);
 
-  // Takes the next piece of the answer. Where it consists of whole characters, so does each part.
+  // Reads the next piece of the answer. If the piece consists of whole characters, so does each
+  // part.
   std::vector<AnswerPart> push(std::string_view text);
-  // Ends the answer. Nothing may be pushed behind it.
+  // Ends the answer. No push may follow.
   std::vector<AnswerPart> finish();
 
   int num_calls() const { return num_calls_; }
 
  private:
   enum class Place : std::uint8_t {
-    kBeginning,  // of the answer: a thought may begin
+    kBeginning,  // start of the answer, where a thought may begin
     kThought,
     kProse,
-    kBeforeCall,  // behind a mark
+    kBeforeCall,  // after a mark
     kCall,
     kBehindCall,
   };
@@ -89,11 +91,11 @@ class AnswerParser {
   MarkFinder thought_end_;
   MarkFinder call_beginning_;
   std::unique_ptr<CallReader> reader_;
-  // Text that has been read and not told: of the beginning, of a call, of what stands behind it.
+  // Text that has been read but not returned, while it is not clear what it is.
   std::string held_;
-  bool may_be_bare_call_ = true;  // nothing but white space has come
-  bool has_told_call_ = false;    // of the place where calls are being read
-  std::string white_space_;       // of prose or of a thought; told once something comes behind it
+  bool may_be_bare_call_ = true;  // the answer has only white space so far
+  bool has_told_call_ = false;    // the current call has been returned
+  std::string white_space_;       // held back until more text of the same kind follows
   bool skips_white_space_ = false;
   int num_calls_ = 0;
   std::vector<AnswerPart> parts_;

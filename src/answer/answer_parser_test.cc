@@ -16,7 +16,7 @@ constexpr ToolSyntax kAllSyntaxes[] = {ToolSyntax::kHermes,  ToolSyntax::kQwenXm
                                        ToolSyntax::kLlama3,  ToolSyntax::kPythonic,
                                        ToolSyntax::kMistral, ToolSyntax::kMistralV11};
 
-// An answer taken apart: what a client gets.
+// The parts of an answer, as a client gets them.
 struct Answer {
   std::string content, thought;
   std::vector<std::pair<std::string, std::string>> calls;
@@ -59,7 +59,7 @@ Answer read_in_pieces(const AnswerParserOptions& options, std::string_view text,
   return answer;
 }
 
-// Reads a text whole, cut at each byte, and byte by byte; the answer must be the same.
+// Reads a text whole, split at each byte, and byte by byte; all three results must be equal.
 Answer read(const AnswerParserOptions& options, std::string_view text) {
   const Answer whole = read_in_pieces(options, text, {});
   std::vector<std::size_t> all;
@@ -128,7 +128,7 @@ TEST(AnswerParser, CallsOfEachSyntax) {
     EXPECT_EQ(read(calls_in(each.syntax), each.text), each.expected) << each.text;
 }
 
-// Nothing that the model says is lost.
+// No text of the model is lost.
 TEST(AnswerParser, WhatIsNoCallIsProse) {
   const std::pair<ToolSyntax, std::string_view> cases[] = {
       {ToolSyntax::kHermes, "a < b and <tool> {\"name\": 1} <tool_cal"},
@@ -169,7 +169,7 @@ TEST(AnswerParser, AMarkMayStandBehindABeginningOfOne) {
   }
 }
 
-// A stream has told it when another one comes.
+// A stream has already sent the first name when a second one arrives.
 TEST(AnswerParser, ACallsFirstNameCounts) {
   for (const std::string_view call :
        {R"({"name": "f", "name": "g"})", R"({"name": "f", "arguments": {}, "name": "g"})",
@@ -178,7 +178,7 @@ TEST(AnswerParser, ACallsFirstNameCounts) {
   }
 }
 
-// As much as came is told, as OpenAI does.
+// As in OpenAI's API, the arguments so far are returned.
 TEST(AnswerParser, ACallThatIsCutOffKeepsWhatCame) {
   EXPECT_EQ(read(calls_in(ToolSyntax::kHermes),
                  "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1, \"b"),
@@ -241,7 +241,7 @@ TEST(AnswerParser, CallsBehindThoughts) {
   }
 }
 
-// Answers of 200 seeds and each syntax, made of calls, marks, and pieces of both.
+// Answers from 200 seeds in each syntax, made of calls, marks and fragments of both.
 TEST(AnswerParser, TellsTheSameHoweverTheTextIsCut) {
   const std::string_view pieces[] = {"<tool_call>",
                                      "</tool_call>",
@@ -283,7 +283,7 @@ TEST(AnswerParser, TellsTheSameHoweverTheTextIsCut) {
   }
 }
 
-// A reader that begins anew at each mark would take quadratic time.
+// A reader that starts again at each mark would take quadratic time.
 TEST(AnswerParser, LongAnswersTakeLinearTime) {
   std::string text;
   while (text.size() < (4 << 20)) text += "<tool_call>{\"";

@@ -1,4 +1,4 @@
-// AnswerPart: a piece of an answer, told apart from the others by what it is.
+// AnswerPart: a piece of an answer, with its kind.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,15 @@ struct AnswerPart {
     kContent,
     kThought,
     kCall,       // begins a call: `text` is the function's name
-    kArguments,  // goes on with the latest call's arguments, which are JSON text in the end
+    kArguments,  // more of the latest call's arguments; joined, they are JSON text
   };
   Kind kind = Kind::kContent;
   std::string text;
   bool operator==(const AnswerPart&) const = default;
 };
 
-// Appends a part, or lengthens the last one where it is of that kind. A call always begins anew.
+// Appends a part, or extends the last part if it has the same kind. A call always begins a new
+// part.
 inline void append_part(std::vector<AnswerPart>& parts, AnswerPart::Kind kind, std::string text) {
   const bool continues =
       kind != AnswerPart::Kind::kCall && !parts.empty() && parts.back().kind == kind;

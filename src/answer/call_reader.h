@@ -1,4 +1,4 @@
-// CallReader: reads one place where a model writes calls, a byte at a time.
+// CallReader: reads one call, or one list of calls, byte by byte.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +16,21 @@ class CallReader {
  public:
   enum class State : std::uint8_t {
     kMore,
-    kDone,   // with this byte
-    kBroken  // this byte and what came before it without being told is text like any other
+    kDone,   // this byte ends the calls
+    kBroken  // the bytes not returned as parts, with this one, are not a call
   };
 
   virtual ~CallReader() = default;
 
-  // Reads a byte. Parts that are certain now, of the kinds kCall and kArguments, go to `parts`.
-  // Nothing is fed behind kDone or kBroken. The parts depend on the bytes so far alone.
+  // Reads a byte. Appends the parts that are certain so far, of the kinds kCall and kArguments, to
+  // `parts`. REQUIRES: no feed() after kDone or kBroken. The parts depend only on the bytes read so
+  // far.
   virtual State feed(char c, std::vector<AnswerPart>& parts) = 0;
 };
 
-// Returns a reader for text that begins with `first`, which is fed to it too. `first`: the first
-// character behind a mark that is not white space, or the bare beginning of a call. Null: no call
-// begins so. REQUIRES: `tools` outlive the reader.
+// Returns a reader for text that begins with `first`; `first` must then be fed to it. It is the
+// first character after a mark that is not white space, or the character that begins a call without
+// a mark. Null: no call begins with it. REQUIRES: `tools` outlive the reader.
 std::unique_ptr<CallReader> make_call_reader(ToolSyntax syntax, char first,
                                              std::span<const ToolDefinition> tools);
 

@@ -13,23 +13,25 @@ namespace {
 using State = CallReader::State;
 using Kind = AnswerPart::Kind;
 
-// Besides strings and brackets: separators, white space, numbers, and the letters of words.
+// The characters allowed outside strings and brackets: separators, white space, numbers, and
+// letters of true, false and null.
 constexpr std::string_view kBetweenStrings = ",: \t\r\n0123456789+-.eEtrufalsn";
 
-// An object with other keys is something else that the model says in JSON.
+// An object with other keys is not a call.
 constexpr std::array<std::string_view, 5> kKeys = {"name", "arguments", "parameters", "type", "id"};
 
 constexpr std::string_view kArgumentsMark = "[ARGS]";
 constexpr std::string_view kCallIdMark = "[CALL_ID]";
 constexpr std::size_t kMaxNameBytes = 512;
 
-// Returns a JSON string's text; "" for anything else.
+// Returns a JSON string's text; "" for other values.
 std::string string_of(const std::string& json) {
   const auto value = parse_json(json);
   return value.is_string() ? value.get<std::string>() : std::string();
 }
 
-// Returns arguments given as an object, or as a string that holds one, which is OpenAI's own way.
+// Returns arguments given as an object, or as a string that holds one, as in OpenAI's API. Returns
+// "" for others.
 std::string arguments_of(const std::string& json) {
   if (json.starts_with('{')) return json;
   const std::string inner = string_of(json);

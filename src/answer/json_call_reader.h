@@ -1,7 +1,8 @@
-// Calls as JSON: one object with a name and arguments, or a list of them.
+// Reads calls written as JSON: an object with a name and arguments, or a list of such objects.
 //
-// Arguments are told as they come, byte for byte as the model writes them, where the name stands
-// before them, as every template has it; otherwise at the object's end.
+// If the name precedes the arguments, they are returned while they are read, byte for byte as the
+// model writes them. Otherwise they are returned at the object's end. All known templates have the
+// name first.
 #pragma once
 
 #include <string>
@@ -10,14 +11,14 @@
 
 namespace pagoda {
 
-// Follows a JSON object, list or string to its end. It checks no more than that: what stands
-// outside of strings is a character that JSON has there, and brackets close what they opened.
+// Finds the end of a JSON object, list or string. It only checks that brackets match, and that
+// characters outside strings may occur in JSON.
 class JsonEndFinder {
  public:
   CallReader::State feed(char c);
 
  private:
-  std::string open_;  // the brackets that are open
+  std::string open_;  // the brackets not closed yet
   bool in_string_ = false;
   bool is_escaped_ = false;
 };
@@ -57,15 +58,15 @@ class JsonCallReader : public CallReader {
   Place place_ = Place::kBeginning;
   bool is_list_ = false;
   JsonEndFinder finder_;
-  std::string text_;  // of the key or value being read
+  std::string text_;  // the key or value being read
   std::string key_;
   std::string name_;
-  std::string arguments_;      // that have not been told
-  bool is_streaming_ = false;  // the value being read is told as it comes
-  bool is_told_ = false;       // the call's name has been told, and its arguments have been begun
+  std::string arguments_;      // arguments not returned yet
+  bool is_streaming_ = false;  // the value is returned while it is read
+  bool is_told_ = false;       // the call's name and the start of its arguments have been returned
 };
 
-// A function's name, [ARGS], and an object (Mistral's tokenizers from version 11 on).
+// Reads a call written as name, [ARGS] and an object (Mistral's tokenizers from version 11 on).
 class NamedCallReader : public CallReader {
  public:
   State feed(char c, std::vector<AnswerPart>& parts) override;

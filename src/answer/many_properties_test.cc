@@ -1,4 +1,4 @@
-// Tools and calls of a hundred thousand properties take about as long as reading them does.
+// Tests that tools and calls with 100,000 properties take about as long as parsing their JSON.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kNumProperties = 100'000;
 
-// Returns members with `assigns` between name and value, in an order that is not their names'.
+// Returns members with `assigns` between name and value. They are not sorted by name.
 std::string many_members(std::string_view quote, std::string_view assigns) {
   std::string text;
   for (int i = 0; i < kNumProperties; ++i)
@@ -25,8 +25,8 @@ std::string many_members(std::string_view quote, std::string_view assigns) {
   return text;
 }
 
-// Returns parameters that are all required. Each could refer to definitions that are as long as all
-// of them together.
+// Returns parameters that are all required. Each could refer to the definitions, which are as long
+// as all properties together.
 std::string many_parameters() {
   std::string required;
   for (int i = 0; i < kNumProperties; ++i)
@@ -36,7 +36,7 @@ std::string many_parameters() {
                      many_members("\"", ":"), required, std::string(1 << 20, 'x'));
 }
 
-// To compare each name with all others, or to copy the definitions for each, takes hundreds of times
+// Comparing each name with all others, or copying the definitions for each, takes hundreds of times
 // as long.
 TEST(ManyProperties, AToolOfThemIsNoMoreThanItsText) {
   const std::string parameters = many_parameters();
@@ -55,7 +55,7 @@ TEST(ManyProperties, AToolOfThemIsNoMoreThanItsText) {
     std::string grammar;
     EXPECT_LT(testing::seconds_of([&] { grammar = answer_grammar(definitions, options); }),
               limit_s);
-    EXPECT_GT(grammar.size(), kMaxGrammarBytes);  // so that it is refused
+    EXPECT_GT(grammar.size(), kMaxGrammarBytes);  // too long, so it is refused
     EXPECT_LT(grammar.size(), 10 * kMaxGrammarBytes);
   }
 }

@@ -22,8 +22,8 @@ bool is_name_char(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '-';
 }
 
-// A recursive-descent parser of the list. Each function leaves the place behind what it has read,
-// and returns nothing where the text is something else.
+// A recursive-descent parser of the list. Each function sets place_ after the text that it has
+// read. It returns nothing if the text does not fit.
 class ListParser {
  public:
   explicit ListParser(std::string_view text) : text_(text) {}
@@ -43,7 +43,7 @@ class ListParser {
   }
 
  private:
-  // Returns what stands before the closing bracket, which is read too.
+  // Reads the arguments and the closing bracket.
   std::optional<Json> named_values() {
     Json result = Json::object();
     while (!skip(')')) {
@@ -118,7 +118,7 @@ class ListParser {
     return Json(std::move(result));
   }
 
-  // Reads an escape of Python's, of which those beyond one letter are JSON's too.
+  // Reads one of Python's escapes. Only escapes of a single letter and \u are supported.
   bool escape(std::string& out) {
     constexpr std::string_view kLetters = "nrtbf\\'\"/";
     constexpr std::string_view kMeanings = "\n\r\t\b\f\\'\"/";
@@ -130,7 +130,7 @@ class ListParser {
       return true;
     }
     if (c != 'u') return false;
-    // Two of them may make one character.
+    // Two \u escapes may encode one character.
     std::size_t end = place_;
     while (text_.substr(end, 2) == "\\u" && end + 6 <= text_.size()) end += 6;
     const auto characters =
@@ -174,7 +174,7 @@ class ListParser {
 
 }  // namespace
 
-// Returns false once what stands before the first '(' is no name.
+// Returns false if the text before the first '(' cannot be a name.
 bool PythonCallReader::may_go_on() const {
   const char c = text_.back();
   return text_.size() == 1 ? c == '[' : is_name_char(c) || is_white_space(c);

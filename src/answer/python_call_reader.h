@@ -1,6 +1,6 @@
-// Calls as a list of calls in Python, `[get_weather(city="Paris", days=3), now()]`, as Llama 3.2
-// and 4 write them. Arguments are literals, Python's or JSON's, by name. The calls are told at the
-// list's end, because nothing before it tells a list of calls from any other one.
+// Reads calls written as a list in Python, `[get_weather(city="Paris", days=3), now()]`, as Llama
+// 3.2 and 4 write them. Arguments are literals of Python or JSON, with names. The calls are
+// returned at the list's end, because until then the text may be another kind of list.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ class PythonCallReader : public CallReader {
 
   std::string text_;
   int depth_ = 0;
-  char quote_ = 0;  // of the string that is open; 0: none is
+  char quote_ = 0;  // the quote of the open string; 0: none is open
   bool is_escaped_ = false;
   bool has_call_ = false;  // text_ begins with [name(
 };

@@ -1,4 +1,4 @@
-// ToolDefinition: a function that a request lets the model call.
+// ToolDefinition: a function that a request allows the model to call.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@ namespace pagoda {
 
 struct ToolDefinition {
   std::string name;
-  std::string parameters_json;  // a JSON Schema, an object; "": the function takes none
-  bool is_strict = false;       // calls are held to the schema, even where the model may choose
+  std::string parameters_json;  // a JSON Schema, an object; "": the function has none
+  bool is_strict = false;       // arguments must fit the schema, even if calls are optional
 };
 
 }  // namespace pagoda

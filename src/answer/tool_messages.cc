@@ -32,7 +32,7 @@ std::string description(const Json& tools) {
   return text;
 }
 
-// Writes a call, whose arguments are an object, or text that holds one.
+// Writes a call. Its arguments are an object, or a text that holds one.
 std::string call_text(const Json& call) {
   const Json& function = call.at("function");
   const auto arguments = function.find("arguments");

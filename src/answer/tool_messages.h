@@ -1,4 +1,4 @@
-// Tools in a conversation whose template has no place for them.
+// Describes tools in messages, for templates without support for tools.
 #pragma once
 
 #include <string>
@@ -6,12 +6,12 @@
 
 namespace pagoda {
 
-// Returns the messages, a JSON list as the API has it, with the tools in words:
-// - the system's message, which is added where there is none, describes them and how to call them
+// Returns the messages, a JSON list as in the API, with the tools described in text:
+// - the system message, added if there is none, describes the tools and how to call them
 //   (ToolSyntax::kHermes);
-// - earlier calls stand in the assistant's content;
-// - results of tools are the user's messages.
-// tools_json: a JSON list of OpenAI's tools. Both have passed the checks of a request.
+// - earlier calls are written into the assistant's content;
+// - results of tools become user messages.
+// tools_json: a JSON list of OpenAI's tools. REQUIRES: both have passed the checks of a request.
 std::string describe_tools(std::string_view messages_json, std::string_view tools_json);
 
 }  // namespace pagoda

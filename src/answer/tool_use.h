@@ -1,4 +1,4 @@
-// ToolUse: the functions that a conversation brings, and how its answer may call them.
+// ToolUse: the functions of a conversation, and how the answer may call them.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,20 @@
 namespace pagoda {
 
 enum class ToolMode : std::uint8_t {
-  kNone,      // no calls, and the prompt does not tell of tools
-  kAuto,      // the model chooses
-  kRequired,  // calls alone
+  kNone,      // no calls, and the prompt does not mention tools
+  kAuto,      // the model decides
+  kRequired,  // the answer has only calls
 };
 
 struct ToolUse {
-  std::string tools_json;  // as they came, for the template; "": none
+  std::string tools_json;  // as the client sent them, for the template; "": none
   std::vector<ToolDefinition> tools;
   ToolMode mode = ToolMode::kAuto;
-  std::string function;              // the one that must be called; "": any
-  std::vector<std::string> allowed;  // those alone that may be called; empty: all
+  std::string function;              // the function that must be called; "": any
+  std::vector<std::string> allowed;  // the only functions that may be called; empty: all
   bool has_parallel_calls = true;
 
-  // Says whether the answer may hold calls.
+  // Returns whether the answer may have calls.
   bool is_allowed() const { return !tools.empty() && mode != ToolMode::kNone; }
 };
 

@@ -2,7 +2,7 @@
 
 namespace pagoda {
 
-// Says whether a byte is white space as JSON and templates have it.
+// Returns whether a byte is white space in JSON and templates.
 inline bool is_white_space(char c) {
   return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }

@@ -65,7 +65,7 @@ State XmlCallReader::end_tag(std::vector<AnswerPart>& parts) {
     append_part(parts, Kind::kArguments, has_arguments_ ? "}" : "{}");
     return State::kDone;
   }
-  text_.pop_back();  // the '>'
+  text_.pop_back();  // removes the '>'
   if (name_.empty()) return begin_function(text_.substr(kFunctionTag.size()), parts);
   parameter_ = text_.substr(kParameterTag.size());
   text_.clear();
@@ -90,7 +90,7 @@ void XmlCallReader::tell_argument(std::vector<AnswerPart>& parts) {
 
 std::string XmlCallReader::value_json() const {
   std::string_view text = text_;
-  // The new lines next to the tags belong to them.
+  // The newlines next to the tags are not part of the value.
   if (text.starts_with('\n')) text.remove_prefix(1);
   if (text.ends_with('\n')) text.remove_suffix(1);
   const auto schema = properties_.find(parameter_);

@@ -1,4 +1,4 @@
-// Calls as Qwen3-Coder writes them, each argument between tags of its own:
+// Reads calls as Qwen3-Coder writes them, with tags around each argument:
 //
 //   <function=get_weather>
 //   <parameter=city>
@@ -6,9 +6,8 @@
 //   </parameter>
 //   </function>
 //
-// Text between the tags has no quotes, so the function's schema decides what it is: text
-// where it says string, JSON where the text is JSON, text otherwise. Each argument is told when its
-// tag closes.
+// Text between the tags has no quotes. It is a string if the function's schema says so or if it is
+// not valid JSON. Otherwise it is JSON. Each argument is returned when its tag closes.
 #pragma once
 
 #include <span>
@@ -35,9 +34,9 @@ class XmlCallReader : public CallReader {
 
   std::span<const ToolDefinition> tools_;
   Place place_ = Place::kBeforeTag;
-  std::string text_;           // of the tag or the value
-  std::string name_;           // of the function, once its tag has closed
-  nlohmann::json properties_;  // the function's
+  std::string text_;           // the tag or value being read
+  std::string name_;           // the function's name, once its tag has closed
+  nlohmann::json properties_;  // the properties of the function's parameters
   std::string parameter_;
   bool has_arguments_ = false;
 };

@@ -15,21 +15,21 @@ namespace pagoda {
 
 struct ExecOptions {
   Backend backend = Backend::kCpu;
-  int num_threads = 0;  // 0: what core/machine.h counts; ignored by mlx and cuda
-  // cpu's instruction set; left out: PAGODA_CPU_ISA, or the best that the machine has.
+  int num_threads = 0;  // 0: default_num_threads(); ignored by mlx and cuda
+  // The cpu backend's instruction set. Left out: that of PAGODA_CPU_ISA, else the machine's best.
   std::optional<CpuIsa> cpu_isa;
-  // cpu's products round x to bytes where the weights have four or eight bits (but IQ4_NL and
-  // IQ4_XS, whose codes are no numbers): half as much work, and 7e-3 of x instead of 2e-5.
-  // kUnsupported on a machine without AVX-512, and on other backends.
+  // The cpu backend's products round x to bytes if the weights have four or eight bits. (Not for
+  // IQ4_NL and IQ4_XS, whose codes are indices of a table.) This halves the work; the rounding
+  // error is 7e-3 of x instead of 2e-5. kUnsupported without AVX-512, and on other backends.
   bool int8_activations = false;
 };
 
-// Makes the Exec of a backend. kUnsupported: "[device] mlx: not built into this binary";
-// kUnavailable: built, but the machine lacks the device.
+// Makes the Exec of a backend. kUnsupported ("[device] mlx: not built into this binary") if it is
+// not built; kUnavailable if it is built, but the machine lacks the device.
 Result<std::unique_ptr<Exec>> make_exec(const ExecOptions& options);
 bool backend_is_built(Backend backend);
-// Returns the best one that is built and finds its device: one with a GPU, else cpu.
-// options.backend is passed over.
+// Makes the Exec of the best backend that is built and finds its device: one with a GPU, else cpu.
+// Ignores options.backend.
 Result<std::unique_ptr<Exec>> make_best_exec(ExecOptions options);
 
 namespace reference {
@@ -43,12 +43,12 @@ extern const bool kBuilt;
 bool has_gpu();
 Result<std::unique_ptr<Exec>> make_exec(const ExecOptions& options);
 
-// The limits of a GPU, as code like our ops' finds them.
+// The peak speeds of a GPU, as measured by kernels like those of our ops.
 struct GpuPeaks {
   double read_gb_per_s = 0;    // GB = 10^9 bytes
   double fma_gflop_per_s = 0;  // float32; a product and a sum are two operations
 };
-// Measures them, which takes half a second; nothing where the backend's ops do not run on Metal.
+// Measures the peaks, in half a second. Returns nothing if the backend's ops do not run on Metal.
 // REQUIRES: an Exec of the mlx backend.
 Result<std::optional<GpuPeaks>> gpu_peaks(Exec& exec);
 }  // namespace mlx

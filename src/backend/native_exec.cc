@@ -8,10 +8,11 @@
 namespace pagoda {
 namespace {
 
-// Asking takes a tenth of a millisecond, and a model has hundreds of weights.
+// Bytes that are allocated before the system is asked again how much is free. Asking takes a tenth
+// of a millisecond, and a model has hundreds of weights.
 constexpr std::int64_t kMostBytesUnasked = std::int64_t{256} << 20;
 
-// Copies the values of an upload to where they belong.
+// Copies the values of an upload, after a check of their size.
 void copy_values(const HostArray& array, std::byte* to) {
   const std::size_t expected = num_bytes(array.dtype, array.shape);
   PAGODA_CHECK(array.bytes.size() == expected,
@@ -55,7 +56,7 @@ Tensor NativeExec::upload(DType dtype, const Shape& shape, std::span<const std::
   return result;
 }
 
-// Uploads all arrays to one span of the arena; each begins at a line of its own.
+// Uploads all arrays to one span of the arena; each begins at a new cache line.
 void NativeExec::upload_packet(std::span<const HostArray> arrays, std::span<Tensor> tensors) {
   constexpr std::size_t kLine = Arena::kAlignment;
   const auto room_of = [](const HostArray& array) {

@@ -1,7 +1,7 @@
-// NativeExec: what the backends share whose ops run at once on the host, reference and cpu.
+// NativeExec: the common part of reference and cpu, the backends whose ops run at once on the host.
 //
-// Results live in an arena (tensor/arena.h), so a steady step allocates nothing and takes the same
-// addresses every time. Nothing is lazy: evaluate() has nothing to do and read() hands out the
+// Results are in an arena (tensor/arena.h), so a steady step allocates nothing and uses the same
+// addresses every time. Nothing is lazy: evaluate() has nothing to do, and read() returns the
 // memory itself.
 #pragma once
 
@@ -30,9 +30,9 @@ class NativeExec : public Exec {
   Status evaluate(std::span<const Tensor> roots) override;
   Result<std::span<const std::byte>> read(const Tensor& tensor) override;
 
-  // Memory that allocations take while this lives, so that a result lies where the lender wants it:
-  // the next allocation of as many bytes has it. The lender checks the result's address, because an
-  // op may ask for scratch of that size first.
+  // Memory for allocations in the Loan's lifetime, so that a result is written where the lender
+  // wants it: the next allocation of the same size gets the memory. The lender must check the
+  // result's address, because an op may allocate scratch of that size first.
   class Loan {
    public:
     explicit Loan(NativeExec& exec) : exec_(exec) {}
@@ -46,8 +46,8 @@ class NativeExec : public Exec {
     NativeExec& exec_;
   };
 
-  // Allocates memory for packed weights, in ascending order of the calls. kResourceExhausted where
-  // the machine has less.
+  // Allocates memory for packed weights; later calls get higher addresses. kResourceExhausted if
+  // the machine has less memory free.
   Result<BufferRef> allocate_weight_bytes(std::size_t bytes);
 
  protected:
@@ -61,13 +61,13 @@ class NativeExec : public Exec {
   NativeExec(Backend backend, Arenas arenas) : Exec(backend), arenas_(std::move(arenas)) {}
 
  private:
-  // Checks the memory that is free. kResourceExhausted where the machine has not so many bytes left
-  // for `what`.
+  // Checks that `bytes` of memory are free. Else kResourceExhausted; `what`, in its message, names
+  // their use.
   Status expect_free(std::int64_t bytes, std::string_view what);
 
   Arenas arenas_;
   std::vector<BufferRef> lent_;
-  std::int64_t known_free_bytes_ = 0;  // what may still be taken before the machine is asked again
+  std::int64_t known_free_bytes_ = 0;  // bytes to allocate before the system is asked again
 };
 
 }  // namespace pagoda

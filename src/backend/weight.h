@@ -20,37 +20,37 @@ namespace pagoda {
 class PackedWeight {
  public:
   virtual ~PackedWeight() = default;
-  virtual std::int64_t num_bytes() const = 0;  // that a product with one row reads
-  // Says which weight of the same backend a step reads after this one, before any step runs: its
-  // beginning may be fetched ahead.
+  virtual std::int64_t num_bytes() const = 0;  // bytes that a product of one row reads
+  // Sets the weight of the same backend that a step reads after this one, so that its beginning may
+  // be prefetched. Called before any step runs.
   virtual void set_next(const PackedWeight& next, const Exec& exec) {}
 };
 
 // The relation between the parts of a joined weight.
 enum class WeightUse : std::uint8_t {
   kRows,   // rows of one product, one part after the other: q, k and v
-  kGated,  // a gate and what goes through it, of as many rows: gated_linear reads both together
+  kGated,  // a gate and an up part with as many rows: gated_linear reads both together
 };
 
 struct Weight {
   std::int64_t rows = 0;  // out_features
   std::int64_t cols = 0;  // in_features
   std::shared_ptr<PackedWeight> packed;
-  std::string_view format;  // of its parts: "Q4_1"; "mixed" where they differ
+  std::string_view format;  // the parts' format: "Q4_1"; "mixed" if they differ
 
   bool defined() const { return packed != nullptr; }
 };
 
 // Joins `parts`, each [rows_i, cols], along their rows (q, k and v as one) and packs them; parts
-// may differ in format. Source pages are released as they are packed. kInvalidArgument where shapes
-// disagree, kUnsupported for a format the backend can't hold.
+// may differ in format. Source pages are released as they are packed. kInvalidArgument if shapes
+// disagree, kUnsupported for a format that the backend does not have.
 Result<Weight> prepare_weight(Exec& exec, std::span<const HostTensor> parts,
                               WeightUse use = WeightUse::kRows);
 
 // Joins `parts`, each [n_i], and widens them to float32: norm weights and biases. Source pages are
-// released. kInvalidArgument where a part is no vector of whole blocks.
+// released. kInvalidArgument if a part is not a vector of whole blocks.
 Result<std::vector<float>> read_vector(std::span<const HostTensor> parts);
-// Returns what read_vector returns as a persistent tensor [sum of n_i].
+// Returns the result of read_vector() as a persistent tensor [sum of n_i].
 Result<Tensor> prepare_vector(Exec& exec, std::span<const HostTensor> parts);
 
 namespace reference {

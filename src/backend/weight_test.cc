@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 constexpr WeightFormat kFormats[] = {WeightFormat::kF32,  WeightFormat::kF16,  WeightFormat::kBF16,
                                      WeightFormat::kQ8_0, WeightFormat::kQ4_0, WeightFormat::kQ4_1};
 
-// Remembers which bytes were let go.
+// Counts the bytes that are released.
 class FakeStorage final : public HostStorage {
  public:
   void release_pages(std::span<const std::byte> bytes) const override { released += bytes.size(); }
@@ -44,7 +44,7 @@ Matrix make_matrix(WeightFormat format, std::int64_t rows, std::int64_t cols, in
   for (float& value : values) value = static_cast<float>(random() % 2001) / 1000.0f - 1.0f;
   Matrix matrix;
   matrix.storage = std::make_shared<FakeStorage>();
-  // One byte off: a file promises no alignment.
+  // The matrix begins at byte 1, because a file promises no alignment.
   const std::vector<std::byte> packed = testing::quantize(format, values);
   matrix.storage->bytes.push_back(std::byte{0});
   matrix.storage->bytes.insert(matrix.storage->bytes.end(), packed.begin(), packed.end());
@@ -71,8 +71,8 @@ std::vector<float> read_row(const Exec& exec, const Weight& weight, std::int64_t
   return values;
 }
 
-// Returns the error that a row may have: the cpu backend makes integers of 14 bits of 16-bit
-// values.
+// Returns the error that a row may have: the cpu backend rounds 16-bit values to integers of 14
+// bits.
 float bound_of(Backend backend, WeightFormat format, std::span<const float> row) {
   const bool is_wide = format == WeightFormat::kF16 || format == WeightFormat::kBF16;
   if (backend != Backend::kCpu || !is_wide) return 0;
@@ -106,7 +106,7 @@ TEST(PrepareWeight, JoinsPartsOfAnyFormatAndKeepsEveryValue) {
   }
 }
 
-// 16-bit weights carry a power of two for each 64 values on cpu, and their least for each row.
+// On cpu, 16-bit weights also have a power of two per 64 values, and the least power of each row.
 TEST(PrepareWeight, WeightsTakeTheBytesOfTheirFile) {
   for (const Backend backend : {Backend::kReference, Backend::kCpu}) {
     const auto exec = exec_of(backend);
@@ -182,7 +182,8 @@ TEST(PrepareWeight, WideWeightsAreExactWithinAFactorAndNoNumberStaysNone) {
   const auto exec = exec_of(Backend::kCpu);
   Matrix matrix = make_matrix(WeightFormat::kBF16, 2, 64);
   std::vector<bf16> values(128, to_bf16(0.0f));
-  // The first row: 1 down to 1/32 in bfloat16's full eight bits. The second: infinity.
+  // The first row has values from 1 to 1/32 that use all eight bits of bfloat16, the second
+  // infinity.
   for (int i = 0; i < 64; ++i) values[i] = to_bf16(std::ldexp(1.0f - i / 128.0f, -(i % 5)));
   values[0] = to_bf16(1.0f);
   values[70] = to_bf16(std::numeric_limits<float>::infinity());

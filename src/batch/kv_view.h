@@ -1,15 +1,15 @@
 // KvView: one layer's keys and values as kernels see them.
 //
-// One layout for all backends; an entry is written once, as its token comes, and read only as
-// stored.
+// All backends share one layout. An entry is written once, in the step of its token, and read only
+// as stored.
 //
 //   elements  [num_blocks, block_size, num_kv_heads, head_dim]; of int4 [..., head_dim / 2] bytes
-//   scales    [num_blocks, num_kv_heads, num_scales, block_size] bfloat16, so that those of a head's
-//             consecutive positions lie together
+//   scales    [num_blocks, num_kv_heads, num_scales, block_size] bfloat16, so that a head's scales
+//             of consecutive positions are adjacent
 //   slot      block * block_size + offset in the block
 //
-// A sequence's position p lies in block block_tables[seq, p / block_size] at offset p % block_size.
-// The contiguous layout is the same with one block a sequence, as long as the longest context.
+// A sequence's position p is in block block_tables[seq, p / block_size] at offset p % block_size.
+// The contiguous layout is the same with one block per sequence, as long as the longest context.
 #pragma once
 
 #include <array>
@@ -26,19 +26,19 @@ namespace pagoda {
 // A layer's keys, or its values.
 struct KvEntries {
   KvFormat format = KvFormat::kFloat32;
-  Tensor elements;  // of the format's dtype
-  Tensor scales;    // undefined where elements are the values themselves
+  Tensor elements;  // in the format's dtype
+  Tensor scales;    // undefined if elements are the values themselves
 
   std::int64_t head_dim() const { return 8 * entry_bytes() / traits_of(format).bits; }
-  // Returns the bytes of one token and head, scales apart.
+  // Returns the bytes of one token and head, without scales.
   std::int64_t entry_bytes() const {
     return elements.extent(3) * static_cast<std::int64_t>(dtype_size(elements.dtype()));
   }
 };
 
-// Allocates the zeroed memory of keys, or values, of a shape [num_blocks, block_size, num_kv_heads,
-// head_dim]; `elements`: those of other entries that take as much memory, which these share. REQUIRES:
-// fits(format, head_dim). kResourceExhausted where there is too little.
+// Allocates zeroed memory for keys, or values, of shape [num_blocks, block_size, num_kv_heads,
+// head_dim]. If `elements` is defined, the new entries share its memory, which must be as large.
+// REQUIRES: fits(format, head_dim). kResourceExhausted if there is too little memory.
 Result<KvEntries> allocate_kv_entries(Exec& exec, KvFormat format, const Shape& shape,
                                       const Tensor& elements = {});
 
@@ -86,7 +86,7 @@ struct KvView {
   }
   KvFormats formats() const { return {keys.format, values.format}; }
 
-  // Makes the view whose formats() and arrays() these are, in their order.
+  // Makes a view from its formats() and arrays(), which have the order of arrays().
   static KvView of(const KvFormats& formats, std::span<const Tensor> arrays) {
     KvView view;
     view.keys.format = formats.keys;

@@ -78,7 +78,8 @@ Status CompletionEvents::push(std::string_view bytes, double now_s) {
 Status CompletionEvents::take_line(std::string_view line, double now_s) {
   if (line.ends_with('\r')) line.remove_suffix(1);
   constexpr std::string_view kData = "data:";
-  if (!line.starts_with(kData)) return ok_status();  // a comment, an event's name, its end
+  // Ignores comments, names of events, and the blank lines after events.
+  if (!line.starts_with(kData)) return ok_status();
   line.remove_prefix(kData.size());
   line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
   if (line == "[DONE]") {

@@ -1,7 +1,8 @@
-// CompletionEvents: the body of a streamed /v1/completions as it comes, read into a RequestRecord.
+// CompletionEvents: reads the body of a streamed /v1/completions into a RequestRecord while it
+// arrives.
 //
-// Understands what OpenAI-compatible servers send: events whose choices may be empty, usage in an
-// event of its own, in the last one or nowhere, comments, an error in mid-stream.
+// It accepts what OpenAI-compatible servers send: events with empty choices, comments, and errors in
+// the middle of a stream. Usage may be in an event of its own, in the last event, or absent.
 #pragma once
 
 #include <string>
@@ -14,14 +15,15 @@ namespace pagoda {
 
 class CompletionEvents {
  public:
-  // REQUIRES: `record` outlives this. Its num_input_tokens stands where the server tells none.
+  // REQUIRES: `record` outlives this. Its num_input_tokens stays if the server does not send the
+  // number.
   explicit CompletionEvents(RequestRecord& record) : record_(record) {}
 
-  // Takes bytes that came at `now_s`. kInternal: the server says that it has failed; kDataLoss:
-  // this is no such stream.
+  // Reads bytes that arrived at `now_s`. kInternal: the server reports a failure; kDataLoss: the
+  // bytes are not such a stream.
   Status push(std::string_view bytes, double now_s);
 
-  // Ends the body. kDataLoss: it ended before the answer did.
+  // Ends the body. kDataLoss: the body ended before the answer did.
   Status finish() const;
 
  private:
@@ -30,11 +32,11 @@ class CompletionEvents {
 
   RequestRecord& record_;
   std::string partial_line_;
-  bool ended_ = false;  // a finish reason, or [DONE]
+  bool ended_ = false;  // a finish reason or [DONE] has arrived
 };
 
-// Returns the message of an error body or event in OpenAI's shape, on one line; else the text's
-// start.
+// Returns the message of an error body or event in OpenAI's format, on one line. For other texts it
+// returns the text's start.
 std::string error_message(std::string_view body);
 
 }  // namespace pagoda

@@ -10,7 +10,7 @@ namespace pagoda {
 
 namespace {
 
-// Pixels.
+// In pixels.
 constexpr double kWidth = 900, kPanelHeight = 180, kLeft = 80, kRight = 20, kTop = 44, kGap = 40;
 constexpr double kPlotWidth = kWidth - kLeft - kRight;
 constexpr int kNumTicks = 5;
@@ -20,8 +20,8 @@ struct Dot {
 };
 
 struct Panel {
-  const char* name;   // of the dots' class
-  const char* label;  // with its unit
+  const char* name;   // class of the dots
+  const char* label;  // includes the unit
   const char* colour;
   std::vector<Dot> dots;
 };

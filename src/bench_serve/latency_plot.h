@@ -1,4 +1,4 @@
-// An SVG of a run's latencies over its time: a picture that any browser opens.
+// Draws the latencies of a run over time as an SVG, which any browser opens.
 #pragma once
 
 #include <span>
@@ -8,9 +8,9 @@
 
 namespace pagoda {
 
-// Returns a plot of three panels over seconds since the start, of completed requests: time to first
-// token and end-to-end latency at each request's start, time per output token at its end. A dot a
-// request (class "ttft", "e2el", "tpot"). `title` may hold any text.
+// Returns a plot with three panels over the seconds since the start. Each dot is a completed
+// request (class "ttft", "e2el" or "tpot"). Time to first token and end-to-end latency are at the
+// request's start, time per output token at its end. `title` may be any text.
 std::string latency_plot_svg(std::span<const RequestRecord> records, const std::string& title);
 
 }  // namespace pagoda

@@ -26,7 +26,8 @@ using SteadyTime = std::chrono::steady_clock::time_point;
 namespace {
 
 constexpr std::chrono::seconds kQuestionTimeout{30};
-// Between two pieces of an answer; a request may wait for its turn that long.
+// The longest wait for the next piece of an answer. A request may wait in the server's queue that
+// long.
 constexpr std::chrono::seconds kSilenceTimeout{1800};
 constexpr std::size_t kMaxAnswerBytes = 64 << 20;
 constexpr std::size_t kMaxErrorBytes = 64 << 10;
@@ -91,7 +92,7 @@ Result<HttpAnswer> ask_server(const ServerAccess& server, const std::string& pat
 
 namespace {
 
-// A run under way. Everything happens on the thread that runs `context`.
+// A run in progress. All its code runs on the thread that runs `context`.
 class Load {
  public:
   Load(const LoadOptions& options, const std::vector<LoadRequest>& requests)
@@ -160,8 +161,8 @@ class Load {
     if (run_.records.size() == requests_.size()) signals_.cancel();
   }
 
-  // Streams a completion on a kept connection first; on a new one where the server has closed that
-  // meanwhile.
+  // Streams a completion on a kept connection. If the server has closed that connection, tries the
+  // next one, or opens a new one.
   asio::awaitable<Status> stream_completion(const std::string& text, RequestRecord& record) {
     while (true) {
       std::unique_ptr<ServerConnection> connection;

@@ -1,6 +1,6 @@
-// The load generator's HTTP: single questions to a server, and a run of streamed completions.
+// The load generator's HTTP client: single requests, and a run of streamed completions.
 //
-// One thread does it all, with a coroutine a request; connections are kept open and reused.
+// It uses one thread, with a coroutine for each request. Connections are kept open and reused.
 #pragma once
 
 #include <cstddef>
@@ -24,10 +24,10 @@ namespace pagoda {
 struct ServerAccess {
   ServerUrl url;
   std::string api_key;                             // "": none
-  std::shared_ptr<boost::asio::ssl::context> tls;  // make_tls_context's where the URL is https
+  std::shared_ptr<boost::asio::ssl::context> tls;  // from make_tls_context() if the URL is https
 };
 
-// Makes it of a URL as parse_server_url() takes it. `verifies`: as make_tls_context() has it.
+// Parses a URL as parse_server_url() does. `verifies` is passed to make_tls_context().
 Result<ServerAccess> make_server_access(std::string_view flag, std::string_view url,
                                         const std::string& api_key, bool verifies);
 
@@ -36,35 +36,35 @@ struct HttpAnswer {
   std::string body;
 };
 
-// Sends a GET where `body` is empty, else a POST of JSON, and returns the answer. `path` comes
-// after the URL's prefix. kUnavailable names the URL: no server listens there, it does not speak
-// HTTP, or it does not answer within 30 s.
+// Sends a GET, or a POST of JSON if `body` is not empty, and returns the answer. `path` is appended
+// to the URL's prefix. kUnavailable names the URL: no server listens, it does not speak HTTP, or it
+// does not answer within 30 s.
 Result<HttpAnswer> ask_server(const ServerAccess& server, const std::string& path,
                               const std::string& body = {});
 
 struct LoadRequest {
-  std::string body;          // of POST /v1/completions, streamed
-  int num_input_tokens = 0;  // where the server does not tell
+  std::string body;          // body of POST /v1/completions, with streaming
+  int num_input_tokens = 0;  // used if the server does not send the number
 };
 
 struct LoadOptions {
   ServerAccess server;
   LoadShape shape;                                // see arrivals_s
-  unsigned long seed = 0;                         // of the arrivals
-  std::function<void(int num_done)> on_progress;  // on the calling thread
+  unsigned long seed = 0;                         // for the arrival times
+  std::function<void(int num_done)> on_progress;  // called on the calling thread
 };
 
 struct LoadRun {
-  std::vector<RequestRecord> records;  // those done, in the order of their ends
+  std::vector<RequestRecord> records;  // completed and failed requests, ordered by their ends
   double duration_s = 0;
-  bool interrupted = false;  // by SIGINT or SIGTERM: what was in flight then has no record
+  bool interrupted = false;  // by SIGINT or SIGTERM; unfinished requests have no record
 };
 
-// Returns when each of `count` requests is sent, in seconds from the start: at once where `rate` is
-// infinite, else as a Poisson process has it, the first at 0.
+// Returns the time at which each of `count` requests is sent, in seconds from the start. All are 0
+// if `rate` is infinite. Otherwise the times are a Poisson process, which starts at 0.
 std::vector<double> arrivals_s(double rate, unsigned long seed, std::size_t count);
 
-// Sends the requests and returns when the last has ended. A request that fails is a record.
+// Sends the requests and returns when the last has ended. Failed requests have records too.
 LoadRun run_load(const LoadOptions& options, const std::vector<LoadRequest>& requests);
 
 }  // namespace pagoda

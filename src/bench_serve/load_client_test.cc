@@ -42,7 +42,7 @@ std::string json_answer(int status, const std::string& body) {
       body.size(), body);
 }
 
-// Answers every request with the same bytes, on a thread a connection.
+// A server that sends the same bytes to every request, with a thread for each connection.
 class ScriptedServer {
  public:
   explicit ScriptedServer(std::string answer, int max_answers_a_connection = 1 << 20)
@@ -145,7 +145,7 @@ TEST(LoadClient, EveryRequestIsARecord) {
   }
   EXPECT_EQ(num_done, 30);
   EXPECT_LE(serve_figures(run.records, run.duration_s).max_concurrent_requests, 3);
-  EXPECT_LE(server.num_connections(), 3);  // kept open
+  EXPECT_LE(server.num_connections(), 3);  // connections are reused
 }
 
 TEST(LoadClient, ArrivalsFollowTheRateAndTheSeed) {
@@ -160,7 +160,7 @@ TEST(LoadClient, ArrivalsFollowTheRateAndTheSeed) {
   EXPECT_EQ(arrivals_s(std::numeric_limits<double>::infinity(), 1, 3), std::vector<double>(3));
 }
 
-// How late they are is the machine's affair; early they never are.
+// A slow machine may delay requests, but they are never early.
 TEST(LoadClient, RequestsAreSentWhenTheyAreToArrive) {
   const ScriptedServer server(kGoodStream);
   const LoadRun run = run_load(
@@ -210,7 +210,7 @@ TEST(LoadClient, AStreamThatIsCutIsAFailure) {
 }
 
 TEST(LoadClient, AnInterruptLeavesWhatIsDone) {
-  ScriptedServer server(kStreamHead + token_event("a"));  // and nothing more, ever
+  ScriptedServer server(kStreamHead + token_event("a"));  // the stream then stays open without data
   std::thread interrupter([&] {
     while (server.last_request().empty()) std::this_thread::yield();
     ::kill(::getpid(), SIGINT);

@@ -17,12 +17,12 @@ constexpr int kDefaultSonnetInputLen = 550, kDefaultSonnetPrefixLen = 200;
 constexpr int kDefaultSonnetOutputLen = 150;
 constexpr int kVocabularyWords = 4000;
 constexpr int kMinVocabulary = 2;
-constexpr double kTokensPerWord = 1.3;  // of English, where no tokenizer counts
+constexpr double kTokensPerWord = 1.3;  // for English, if no tokenizer counts the tokens
 
-// The lengths of the ShareGPT conversations that vLLM keeps.
+// vLLM keeps only ShareGPT conversations of these lengths, in tokens.
 constexpr int kMinShareGptLen = 4, kMaxShareGptInput = 1024, kMaxShareGptTotal = 2048;
-// Where random prompts come from: token ids that the server's tokenizer really makes, so that every
-// one of them is valid there; or words, from a server that doesn't tell.
+// A source of random prompts. They are token ids that the server's tokenizer produces, so all of
+// them are valid there. If the server does not give token ids, they are words.
 class TokenSource {
  public:
   TokenSource(const Encode& encode, std::mt19937_64& random) : random_(random) {
@@ -33,7 +33,7 @@ class TokenSource {
     }
     const auto ids = encode(text);
     if (!ids) return;
-    // The first one may be a beginning-of-sequence token.
+    // The first id may be a beginning-of-sequence token.
     const std::set<int> distinct(ids->begin() + (ids->empty() ? 0 : 1), ids->end());
     if (distinct.size() >= kMinVocabulary) vocabulary_.assign(distinct.begin(), distinct.end());
   }
@@ -124,7 +124,7 @@ Result<std::vector<BenchPrompt>> sharegpt_prompts(const PromptSetOptions& option
     return data_loss("[sharegpt] {}: expected a conversation of {} to {} tokens, got none",
                      options.path, kMinShareGptLen, kMaxShareGptInput);
   }
-  // Too few: once more from the start, as vLLM does.
+  // If there are too few prompts, they are repeated from the start, as in vLLM.
   for (std::size_t i = 0; static_cast<int>(prompts.size()) < options.num_prompts; ++i)
     prompts.push_back(prompts[i]);
   return prompts;

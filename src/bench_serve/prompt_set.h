@@ -1,9 +1,9 @@
-// PromptSet: the prompts of a load run, by vLLM's data sets' names.
+// PromptSet: the prompts of a load run. Data sets have vLLM's names.
 //
-//   random             random tokens, every prompt and answer as long as asked
-//   sharegpt           of a ShareGPT file the first question and the length of its answer, in
-//                      random order, filtered as vLLM does
-//   sonnet             lines picked from a file, one poem, after a shared start
+//   random             random tokens; every prompt and answer has the requested length
+//   sharegpt           the first question of each conversation in a ShareGPT file, and the length
+//                      of its answer; in random order, filtered as in vLLM
+//   sonnet             lines picked from a file (a poem), after a shared start
 //   prefix_repetition  random tokens after one of a few shared beginnings
 //
 // The same options and the same tokens give the same prompts.
@@ -18,33 +18,34 @@
 
 namespace pagoda {
 
-// Tokens of a text by the server's own tokenizer; nothing where it can't tell.
+// Returns the tokens of a text from the server's own tokenizer; nothing if the server cannot tell.
 using Encode = std::function<std::optional<std::vector<int>>(const std::string& text)>;
 
 struct PromptSetOptions {
   std::string name = "random";
-  std::string path;  // of sharegpt and sonnet, which are nothing without
+  std::string path;  // required by sharegpt and sonnet
   int num_prompts = 0;
-  std::optional<int> input_len;   // tokens; sharegpt has its own
-  std::optional<int> output_len;  // tokens
-  std::optional<int> prefix_len;  // of sonnet and prefix_repetition: tokens of input_len, shared
-  int num_prefixes = 10;          // of prefix_repetition
+  std::optional<int> input_len;   // in tokens; sharegpt has its own lengths
+  std::optional<int> output_len;  // in tokens
+  // For sonnet and prefix_repetition: the number of shared tokens, a part of input_len.
+  std::optional<int> prefix_len;
+  int num_prefixes = 10;  // for prefix_repetition
   unsigned long seed = 0;
 };
 
 struct BenchPrompt {
-  std::vector<int> token_ids;  // or, where it is empty:
+  std::vector<int> token_ids;  // if it is empty, `text` is the prompt
   std::string text;
-  int num_tokens = 0;  // of a text: as `encode` counts, else estimated
+  int num_tokens = 0;  // of `text`: counted by `encode`, or estimated
   int output_len = 0;
 };
 
-// Returns the error that make_prompts finds before it asks for tokens: a data set that is not
-// known, or a path that is missing or needless.
+// Returns the errors that make_prompts finds before it asks for tokens: an unknown data set, or a
+// path that is missing or not needed.
 Status check_prompt_set(const PromptSetOptions& options);
 
-// Makes the prompts of a benchmark. kInvalidArgument: options that contradict one another;
-// kNotFound, kDataLoss: the file.
+// Makes the prompts of a benchmark. kInvalidArgument: options contradict each other; kNotFound or
+// kDataLoss: the file is missing or wrong.
 Result<std::vector<BenchPrompt>> make_prompts(const PromptSetOptions& options,
                                               const Encode& encode);
 

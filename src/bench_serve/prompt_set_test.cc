@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Returns a token for each letter, after one for the beginning.
+// Returns a beginning-of-sequence token, then a token for each letter.
 std::optional<std::vector<int>> encode_letters(const std::string& text) {
   std::vector<int> ids = {1};
   for (const char c : text) ids.push_back(static_cast<unsigned char>(c) + 100);
@@ -35,7 +35,7 @@ std::string error_of(const PromptSetOptions& options) {
   return make_prompts(options, encode_letters).status().message();
 }
 
-// A file that goes with the test.
+// A file that is deleted after the test.
 class PromptFile {
  public:
   explicit PromptFile(const std::string& content)
@@ -118,7 +118,7 @@ TEST(PromptSet, AShareGptFileGivesFirstQuestionsAndAnswersLengths) {
     {"id": "d"}, {"conversations": 7}, {"conversations": [7, {"value": 8}]}])");
   const PromptSetOptions options = {.name = "sharegpt", .path = file.path(), .num_prompts = 3};
   const auto prompts = prompts_of(options);
-  ASSERT_EQ(prompts.size(), 3U);  // the one that is kept, again and again
+  ASSERT_EQ(prompts.size(), 3U);  // the only conversation that is kept, repeated
   for (const BenchPrompt& prompt : prompts) {
     EXPECT_EQ(prompt.text, "first question");
     EXPECT_EQ(prompt.output_len, 11);

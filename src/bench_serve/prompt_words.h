@@ -1,4 +1,4 @@
-// Words that prompts are made of.
+// Random words for prompts.
 #pragma once
 
 #include <random>
@@ -9,7 +9,7 @@ namespace pagoda {
 // Returns a common English word.
 std::string random_word(std::mt19937_64& random);
 
-// Returns a word of syllables that is none: text whose tokens are many and various.
+// Returns a made-up word of random syllables, because such text has many different tokens.
 std::string random_syllables(std::mt19937_64& random);
 
 }  // namespace pagoda

@@ -1,5 +1,5 @@
-// RequestRecord: what a load generator notes of one streamed request. Times are seconds since the
-// run's start.
+// RequestRecord: the measurements of one streamed request. Times are in seconds since the run's
+// start.
 #pragma once
 
 #include <string>
@@ -8,13 +8,15 @@
 namespace pagoda {
 
 struct RequestRecord {
-  double start_s = 0;            // its sending
-  std::vector<double> events_s;  // arrival of every event that carries a choice
-  double end_s = 0;              // its success or failure
+  double start_s = 0;            // when it was sent
+  std::vector<double> events_s;  // arrival times of all events with a choice
+  double end_s = 0;              // when it succeeded or failed
   int num_input_tokens = 0;
   int num_output_tokens = 0;
-  bool counted_by_server = false;  // the output tokens; else they are events with text
-  std::string error;               // of a failed one, a line
+  // Whether num_output_tokens is the server's number. Otherwise it is the number of events with
+  // text.
+  bool counted_by_server = false;
+  std::string error;  // one line; empty: no failure
 
   bool completed() const { return error.empty(); }
   // Computes latencies of a completed request as vLLM's benchmark defines them.

@@ -20,8 +20,8 @@ LatencyFigures latency_figures(const std::vector<double>& seconds) {
           .p99 = 1e3 * percentile(seconds, 0.99)};
 }
 
-// Returns the most tokens in a second. An event may carry several tokens, and only their sum is
-// known: each event gets an equal part.
+// Returns the most tokens in one second. Only the total of a request's tokens is known, so each of
+// its events counts an equal part.
 double best_second(std::span<const RequestRecord> records) {
   double first_start = std::numeric_limits<double>::infinity();
   for (const RequestRecord& record : records) {
@@ -40,7 +40,7 @@ double best_second(std::span<const RequestRecord> records) {
 }
 
 int most_at_once(std::span<const RequestRecord> records) {
-  std::vector<std::pair<double, int>> changes;  // an end before a start at the same time
+  std::vector<std::pair<double, int>> changes;  // at equal times, ends are sorted before starts
   for (const RequestRecord& record : records) {
     changes.emplace_back(record.start_s, 1);
     changes.emplace_back(record.end_s, -1);

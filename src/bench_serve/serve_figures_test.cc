@@ -28,7 +28,7 @@ TEST(ServeFigures, PercentilesInterpolateAsNumpyDoes) {
 }
 
 TEST(ServeFigures, KnownTimesGiveKnownLatencies) {
-  // The second answer's four tokens come in three events.
+  // The second answer has four tokens in three events.
   const std::vector<RequestRecord> records = {record(0, {0.1, 0.2, 0.4}, 3),
                                               record(1, {1.3, 1.5, 1.6}, 4)};
   const ServeFigures figures = serve_figures(records, 2);
@@ -51,7 +51,7 @@ TEST(ServeFigures, ThroughputIsOverTheDuration) {
   EXPECT_DOUBLE_EQ(figures.request_throughput, 1);
   EXPECT_DOUBLE_EQ(figures.output_throughput, 3.5);
   EXPECT_DOUBLE_EQ(figures.total_token_throughput, 13.5);
-  EXPECT_NEAR(figures.max_output_tokens_per_s, 4, 1e-9);  // the second second
+  EXPECT_NEAR(figures.max_output_tokens_per_s, 4, 1e-9);  // in the second second
 }
 
 TEST(ServeFigures, AnAnswerOfOneTokenHasNoTimePerOutputToken) {

@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::size_t kReadBytes = 16 << 10;
 
-// Sets the name or address of the URL as the one that the certificate has to be for.
+// Sets the URL's host name or address, for which the certificate must be valid.
 void expect_host(SSL* connection, const std::string& host) {
   error_code not_an_address;
   asio::ip::make_address(host, not_an_address);
@@ -40,7 +40,7 @@ void expect_host(SSL* connection, const std::string& host) {
 std::shared_ptr<ssl::context> make_tls_context(bool verifies) {
   auto context = std::make_shared<ssl::context>(ssl::context::tls_client);
   SSL_CTX_set_min_proto_version(context->native_handle(), TLS1_2_VERSION);
-  error_code ignored;  // without authorities no certificate is good, which is said of the first
+  error_code ignored;  // without authorities, the first connection fails with a certificate error
   context->set_default_verify_paths(ignored);
   context->set_verify_mode(verifies ? ssl::verify_peer : ssl::verify_none, ignored);
   return context;
@@ -112,7 +112,7 @@ asio::awaitable<Status> ServerConnection::read_body(AnswerParser& parser, const 
       co_await http::async_read_some(tcp_, buffer_, parser, done);
     }
     if (error == http::error::need_buffer) error = {};
-    // A server that closes without TLS's farewell, as many do; only the body's own end counts.
+    // Many servers close without TLS's close_notify. Only the body's own end counts.
     if (error == ssl::error::stream_truncated) {
       error = {};
       parser.put_eof(error);

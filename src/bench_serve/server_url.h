@@ -1,4 +1,4 @@
-// ServerUrl: where an OpenAI-compatible server is.
+// ServerUrl: the address of an OpenAI-compatible server.
 #pragma once
 
 #include <string>
@@ -12,16 +12,16 @@ struct ServerUrl {
   bool is_https = false;
   std::string host;  // a name, or an address without brackets
   std::string port = "80";
-  std::string prefix;  // of every path: "" or "/some/where"
+  std::string prefix;  // put before every path: "" or "/some/where"
 
-  // Returns "http://host:port" + prefix, or https, as errors show it.
+  // Returns the URL for messages: "http://host:port" or "https://host:port", and the prefix.
   std::string text() const;
-  // Returns the Host header.
+  // Returns the value of the Host header.
   std::string authority() const;
 };
 
-// Parses "http://HOST[:PORT][/PREFIX]" or https, with or without a trailing "/" or "/v1".
-// kInvalidArgument otherwise, in the name of the flag that had it.
+// Parses "http://HOST[:PORT][/PREFIX]" or https, with or without a trailing "/" or "/v1". Other
+// texts give kInvalidArgument, which names the flag.
 Result<ServerUrl> parse_server_url(std::string_view flag, std::string_view text);
 
 }  // namespace pagoda

@@ -30,7 +30,7 @@ Result<std::vector<Conversation>> read_sharegpt_file(const std::string& path) {
   std::ifstream file(path);
   if (!file) return not_found("[sharegpt] {}: expected a file that can be read", path);
   std::vector<Conversation> conversations;
-  // Each conversation is dropped as soon as it is read: the usual file has 600 MB.
+  // Each conversation is dropped once it is read, because the usual file has 600 MB.
   const auto on_event = [&](int depth, json::parse_event_t event, const json& value) {
     if (depth != 1 || event != json::parse_event_t::object_end) return true;
     take_conversation(value, conversations);

@@ -1,4 +1,4 @@
-// Prompts from files: conversations as ShareGPT exports them, and plain lines.
+// Reads prompts from files: conversations in ShareGPT's format, and plain lines.
 #pragma once
 
 #include <string>
@@ -10,15 +10,15 @@ namespace pagoda {
 
 struct Conversation {
   std::string question;
-  std::string answer;  // the first
+  std::string answer;  // the first answer
 };
 
 // Reads [{"conversations": [{"from": "human", "value": ...}, {"from": "gpt", "value": ...}, ...]},
-// ...]: the first two turns of every conversation that has two. Only those stay in memory.
-// kNotFound, kDataLoss.
+// ...] and returns the first two turns of every conversation that has two. The rest of the file is
+// not kept in memory. kNotFound, kDataLoss.
 Result<std::vector<Conversation>> read_sharegpt_file(const std::string& path);
 
-// Reads a file's lines with their ends; empty ones are left out. kNotFound.
+// Reads a file's lines with their line ends; empty lines are skipped. kNotFound.
 Result<std::vector<std::string>> read_text_lines(const std::string& path);
 
 }  // namespace pagoda

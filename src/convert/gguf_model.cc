@@ -64,9 +64,9 @@ void add_divisors(const char* name, const std::vector<float>& divisors, GgufMode
   model.tensors.push_back({.tensor = std::move(tensor)});
 }
 
-// Returns the factor by which queries are multiplied, in the last weights before the rotation. It
-// makes up for the scale of scores with which files without a key for it are read: scores are then
-// scaled as the model has it.
+// Returns the factor of queries, for the last weights before the rotation. Some families have no
+// key for the scale of scores, so readers assume a scale. The factor corrects it to the model's
+// scale.
 Result<float> query_factor(const TensorPlace& place, const ModelConfig& config,
                            const std::string& name) {
   const Family& family = *find_family(config.architecture);
@@ -84,8 +84,8 @@ Result<float> query_factor(const TensorPlace& place, const ModelConfig& config,
   return is_norm == (attention.qk_norm != QkNorm::kNone) ? factor : 1.0f;
 }
 
-// Returns how many rows of queries or keys rotate together where GGUF has them in another order; 0:
-// rows stay where they are.
+// Returns the rows of a head, if GGUF has the head's rows of queries or keys in another order; else
+// 0.
 int interleaved_head_dim(const TensorPlace& place, const ModelConfig& config) {
   const Family& family = *find_family(config.architecture);
   const bool is_q_or_k = place.projection != nullptr && (place.part == 0 || place.part == 1) &&
@@ -94,14 +94,15 @@ int interleaved_head_dim(const TensorPlace& place, const ModelConfig& config) {
   return config.layers[place.layer].attention().head_dim;
 }
 
-// Returns a tensor's name in GGUF, where a layer's factor is called a weight, as everything else.
+// Returns a tensor's name in GGUF. There a layer's factor ends in ".weight", like all other
+// tensors.
 std::string gguf_name(const std::string& name, const TensorPlace& place, const Family& family) {
   const bool is_factor = place.vector != nullptr && name == place.vector->name;
   return family.gguf_tensor_names->gguf_of(is_factor ? name + ".weight" : name);
 }
 
 // Sets the sections of Qwen3-VL's rotation (by time, and by an image's rows and columns), which
-// llama.cpp asks for.
+// llama.cpp requires.
 Status set_sections(const Checkpoint& checkpoint, const Family& family, GgufMetadata& metadata) {
   constexpr std::string_view kKey = "rope.dimension_sections";
   if (!family.reads_gguf(kKey)) return ok_status();

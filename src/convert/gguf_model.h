@@ -14,12 +14,12 @@ namespace pagoda {
 
 struct GgufModelTensor {
   HostTensor tensor;  // under GGUF's name
-  // Not 0: q or k of the llama architecture, whose heads of this many rows GGUF has with their two
-  // halves interleaved, so that rotations pair neighbours. Row 2 i + j of a head is the
+  // Not 0: a tensor of queries or keys with heads of this many rows. In GGUF the two halves of each
+  // head are interleaved, so that neighbouring rows rotate together. Row 2 i + j of a head is the
   // checkpoint's row i + j * head_dim / 2.
   int interleaved_head_dim = 0;
-  // A value becomes (value + offset) * factor: GGUF has Gemma's norms as 1 + w, and queries take up
-  // a scale of scores that it has no key for.
+  // A value becomes (value + offset) * factor. GGUF has Gemma's norms as 1 + w. A scale of scores
+  // without a key is multiplied into the weights of queries.
   float offset = 0;
   float factor = 1;
 };
@@ -30,13 +30,13 @@ struct GgufModel {
   std::vector<GgufModelTensor> tensors;
 };
 
-// Reads a checkpoint as GGUF has it. From a GGUF file: all keys but those of a split set; all
-// tensors. kUnsupported: a tensor of a type that nothing here reads.
+// Reads a checkpoint as GGUF has it. From a GGUF file: all keys except those of a split set, and
+// all tensors. kUnsupported: a tensor of a type that nothing here reads.
 //
 // From a Hugging Face folder: the keys of the architecture, of sampling and of the tokenizer, and
-// the tensors that the model reads. kUnsupported, as GGUF cannot say it: a value that its family
-// has no key for, a tokenizer that is no BPE of a known kind, a tensor without a name there. Other
-// errors as in read_model_config.
+// the tensors that the model reads. kUnsupported: a value without a key in files of the family, a
+// tensor without a name, a tokenizer that is not BPE of a known kind. Other errors as in
+// read_model_config.
 Result<GgufModel> read_gguf_model(const Checkpoint& checkpoint);
 
 }  // namespace pagoda

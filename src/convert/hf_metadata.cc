@@ -43,7 +43,7 @@ class ArchitectureWriter {
     return unsupported("[quantize] {}: GGUF has no key for it in a {}", what, config_.architecture);
   }
 
-  // Sets one number where all layers have the same, else a list.
+  // Sets one number if it is the same for all layers, else a list.
   void set_each(std::string_view key, const std::function<int(const LayerConfig&)>& number_of) {
     std::vector<int> values;
     for (const LayerConfig& layer : config_.layers) values.push_back(number_of(layer));
@@ -120,7 +120,7 @@ class ArchitectureWriter {
       if (layer.attention().score_cap != first.score_cap)
         return has_no_key("caps of some layers' scores");
     }
-    // Queries take the scale up in families without a key for it (convert/gguf_model.cc).
+    // Without a key, the scale is multiplied into the weights of queries (convert/gguf_model.cc).
     if (family_.reads_gguf("attention.scale")) set("attention.scale", first.score_scale);
     if (family_.reads_gguf("attn_logit_softcapping")) {
       set("attn_logit_softcapping", first.score_cap);
@@ -130,7 +130,7 @@ class ArchitectureWriter {
     return ok_status();
   }
 
-  // Sets a factor that is `known` where a file has no key for it, which also zero stands for.
+  // Sets a factor. If the key is absent or zero, readers assume `known`.
   Status set_factor(std::string_view key, double value, double known) {
     const bool is_known = value == known || are_same(value, known);
     if (family_.reads_gguf(key) && value != 0) {

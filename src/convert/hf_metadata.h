@@ -1,6 +1,6 @@
-// The keys that a GGUF file has of a Hugging Face model's architecture: what gguf_config.cc reads,
-// under the names that ggml's description of GGUF gives them and with the values that llama.cpp's
-// converter writes.
+// Writes the keys of a Hugging Face model's architecture to GGUF, for gguf_config.cc to read. The
+// names are those in ggml's description of GGUF, the values those that llama.cpp's converter
+// writes.
 #pragma once
 
 #include <optional>
@@ -12,12 +12,12 @@
 
 namespace pagoda {
 
-// Sets the keys of the architecture but those of its rotations (convert/hf_rotation.h). kUnsupported
-// names what a file of the family has no key for.
+// Sets the keys of the architecture except those of its rotations (convert/hf_rotation.h).
+// kUnsupported names a value that has no key in files of the family.
 Status set_architecture_keys(const ModelConfig& config, GgufMetadata& metadata);
 
-// Sets how a text becomes an embedding, where the checkpoint says it. A warning tells of values
-// without a key: prompts and the like.
+// Sets how a text becomes an embedding, if the checkpoint describes it. Warns of values without a
+// key, such as prompts.
 void set_pooling_key(const ModelConfig& config, const std::optional<EmbeddingFormat>& format,
                      GgufMetadata& metadata);
 

@@ -16,7 +16,7 @@ Status has_no_key(const ModelConfig& config, std::string_view what) {
   return unsupported("[quantize] {}: GGUF has no key for it in a {}", what, config.architecture);
 }
 
-// Returns the frequencies that `table` would have if nothing scaled it, over those that it has.
+// Returns the unscaled frequencies of `table`, each divided by the scaled one in `inv_freq`.
 std::vector<float> divisors_of(const RopeTable& table, const std::vector<float>& inv_freq) {
   const std::vector<float> unscaled = rope_inverse_frequencies(table.rotary_dim(), table.theta, {});
   std::vector<float> divisors(unscaled.size());
@@ -58,7 +58,8 @@ class RotationWriter {
     set("rope.scaling.original_context_length", static_cast<std::uint32_t>(positions));
   }
 
-  // Checks which layers rotate by another table than the first one: GGUF leaves that to the family.
+  // Checks that the layers with another table than the first are those that the family implies:
+  // GGUF has no key for them.
   Status check_tables() const {
     for (int i = 0; i < config_.num_layers(); ++i) {
       const AttentionConfig& layer = config_.layers[i].attention();
@@ -107,7 +108,7 @@ class RotationWriter {
       set("rope.scaling.yarn_attn_factor", full_.factor);
       return ok_status();
     }
-    // The multiplier m whose magnitude, 0.1 m ln(factor) + 1, divides the whole one.
+    // The multiplier m for which whole / (0.1 m ln(factor) + 1) is the model's attention factor.
     const double multiplier =
         (double{whole} / full_.factor - 1) / (0.1 * std::log(double{scaling.factor}));
     if (!(multiplier > 0)) return has_no_key(config_, "YaRN's attention factor");

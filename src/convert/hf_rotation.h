@@ -1,4 +1,4 @@
-// A Hugging Face model's rotations as a GGUF file says them, and gguf_rope.cc reads them: keys, and
+// Writes a Hugging Face model's rotations to GGUF, for gguf_rope.cc to read: as keys, and as
 // tensors of divisors.
 #pragma once
 
@@ -11,13 +11,14 @@
 
 namespace pagoda {
 
-// Divides each pair's frequency, [rotary_dim / 2]; empty: there is no such tensor.
+// Divisors of the pairs' frequencies, each [rotary_dim / 2]; empty: there is no such tensor.
 struct GgufDivisors {
   std::vector<float> always;             // rope_freqs.weight
   std::vector<float> of_long, of_short;  // rope_factors_long.weight, rope_factors_short.weight
 };
 
-// Sets the keys. kUnsupported: a rotation that a file of the family has no keys for.
+// Sets the keys and returns the divisors. kUnsupported: a rotation without keys in files of the
+// family.
 Result<GgufDivisors> set_rotation_keys(const ModelConfig& config, GgufMetadata& metadata);
 
 }  // namespace pagoda

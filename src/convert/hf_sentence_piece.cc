@@ -22,7 +22,7 @@ bool is_byte_token(std::string_view token) {
          is_digit(token[3]) && is_digit(token[4]);
 }
 
-// The pieces as other readers see them.
+// The pieces that a reader of scores may merge.
 class Pieces {
  public:
   explicit Pieces(const GgufVocabulary& vocabulary) : vocabulary_(vocabulary) {
@@ -30,7 +30,7 @@ class Pieces {
       ids_.emplace(vocabulary.tokens[id], id);
   }
 
-  // Returns the id of a piece that merges make and take part in; -1: of none.
+  // Returns the id of a piece that merges may join or produce; -1: there is none.
   std::ptrdiff_t find(std::string_view text) const {
     const auto found = ids_.find(text);
     if (found == ids_.end()) return -1;
@@ -39,7 +39,7 @@ class Pieces {
                                                         : -1;
   }
 
-  // Returns in how many ways two pieces make this one.
+  // Returns the number of ways to join two pieces to this one.
   int num_splits(std::string_view piece) const {
     int count = 0;
     for (std::size_t middle = 1; middle < piece.size(); ++middle) {
@@ -89,7 +89,7 @@ Status set_scores(GgufVocabulary& vocabulary) {
     const std::size_t space = merge.find(' ');
     const std::string piece = merge.substr(0, space) + merge.substr(space + 1);
     const std::ptrdiff_t id = pieces.find(piece);
-    if (id < 0) continue;  // of a special token, which a text never comes to by merging
+    if (id < 0) continue;  // a special token, which merging never produces
     if (id != last && num_merges[id] > 0) return not_all_merges(piece);
     if (id != last) scores[id] = static_cast<float>(-++num_ranked);
     ++num_merges[id];
@@ -114,7 +114,7 @@ std::vector<GgufVocabulary> space_prefix_candidates(const GgufVocabulary& vocabu
   candidates[1].add_space_prefix = false;
   candidates[2].metaspace = "first";
   candidates[3].metaspace = "always";
-  // Readers know by the model's name that its special tokens take the white space behind them.
+  // Readers recognise by this name that special tokens absorb the white space after them.
   for (const int i : {4, 5}) candidates[i].model_name = "Phi-3";
   candidates[5].add_space_prefix = false;
   return candidates;

@@ -1,6 +1,6 @@
-// tokenizer.json's SentencePiece BPE (Llama 2, TinyLlama, Mistral: byte_fallback, "▁" for a space)
-// as a GGUF vocabulary: pieces, scores and types instead of a list of merges, or, as Gemma 4 has
-// it, the merges themselves.
+// Converts tokenizer.json's SentencePiece BPE (Llama 2, TinyLlama, Mistral: byte_fallback, "▁" for
+// a space) to a GGUF vocabulary. This has pieces, scores and types instead of a list of merges. For
+// Gemma 4 it has the merges themselves.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -11,17 +11,19 @@
 
 namespace pagoda {
 
-// Sets the types of bytes and of the unknown token, for tokens that are in place. `model` is
-// tokenizer.json's.
+// Sets the types of byte tokens and of the unknown token, in a vocabulary that has its tokens.
+// `model` is the object of that name in tokenizer.json.
 void mark_pieces(const nlohmann::json& model, GgufVocabulary& vocabulary);
 
-// Puts a score a piece in the place of the merges; a reader of scores may merge any two pieces that
-// make a third, the best score first. So the merges have to be all there are, a piece's together.
-// kUnsupported where they are not: another reader would merge what this tokenizer does not.
+// Replaces the merges by a score for each piece. A reader of scores may merge any two pieces that
+// make a third, the best score first. So the merges must have all such pairs, and those of one
+// piece must be adjacent. Else kUnsupported: other readers would make merges that this tokenizer
+// does not.
 Status set_scores(GgufVocabulary& vocabulary);
 
-// Returns `vocabulary` with each way of putting spaces before a text, and of taking those behind
-// special tokens. The ways are those that a GGUF file with scores can say, likeliest first.
+// Returns copies of `vocabulary`, one for each way to add spaces before a text and to remove those
+// after special tokens. They are the ways that a GGUF file with scores can express, likeliest
+// first.
 std::vector<GgufVocabulary> space_prefix_candidates(const GgufVocabulary& vocabulary);
 
 }  // namespace pagoda

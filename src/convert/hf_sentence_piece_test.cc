@@ -1,5 +1,5 @@
-// A tokenizer.json of SentencePiece's pieces, through a GGUF file and back: every text has the same
-// ids.
+// A tokenizer.json of SentencePiece's pieces is written to a GGUF file and read back: every text
+// has the same ids.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -126,7 +126,7 @@ json metaspace_tokenizer(const char* scheme, bool splits = false) {
   return tokenizer;
 }
 
-// Returns a tokenizer as Gemma has it, which puts nothing before a text.
+// Returns a tokenizer as Gemma has it, which adds nothing before a text.
 json tokenizer_without_prefix() {
   json tokenizer = llama_tokenizer();
   tokenizer["normalizer"] = tokenizer["normalizer"]["normalizers"][1];
@@ -134,7 +134,7 @@ json tokenizer_without_prefix() {
   return tokenizer;
 }
 
-// Returns a tokenizer as Phi-3 has it, whose special tokens take the white space behind them.
+// Returns a tokenizer as Phi-3 has it, whose special tokens absorb the white space after them.
 json tokenizer_that_strips() {
   json tokenizer = llama_tokenizer();
   for (json& token : tokenizer["added_tokens"]) {
@@ -156,7 +156,8 @@ std::string refusal_of(const json& tokenizer) {
   return read_hf_vocabulary(folder.path(), kVocabSize).status().message();
 }
 
-// Returns a text in which spaces, special tokens, runs, and characters without a piece meet.
+// Returns a text that mixes spaces, special tokens, repeated characters, and characters without a
+// piece.
 std::string random_text(std::mt19937& random) {
   static const std::vector<std::string> parts = {
       " ",    "  ",  "    ", "\n",      "\n\n",   "\t",     "the",    "The",    "ing",
@@ -181,7 +182,7 @@ std::vector<std::string> texts() {
   return texts;
 }
 
-// Writes the tokenizer as `pagoda quantize` does, and reads it back as any GGUF file's.
+// Writes the tokenizer as `pagoda quantize` does, and reads it back as from any GGUF file.
 GgufVocabulary through_a_file(const TemporaryFolder& folder) {
   const auto vocabulary = read_hf_vocabulary(folder.path(), kVocabSize);
   EXPECT_TRUE(vocabulary.ok()) << vocabulary.status().message();

@@ -18,8 +18,9 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// llama.cpp's names, one for each way of cutting. Those whose tokenizers take a piece that is a
-// token as a whole without merging it come apart from the others: few texts tell them apart.
+// llama.cpp's names of pre-tokenizers, one for each way of splitting texts. Some tokenizers ignore
+// merges for a piece that is a token as a whole. Their names have a list of their own, because few
+// texts reveal the difference.
 constexpr const char* kMergingNames[] = {
     "gpt-2",       "smollm",  "qwen2",        "dbrx",       "stablelm2",
     "qwen35",      "gpt-4o",  "deepseek-llm", "falcon",     "deepseek-coder",
@@ -29,8 +30,8 @@ constexpr const char* kMergingNames[] = {
 constexpr const char* kIgnoringMergesNames[] = {"llama-bpe", "tekken", "minicpm5", "youtu",
                                                 "granite-embed-multi-97m"};
 
-// Texts in which the expressions differ: case, digits in a row, marks, contractions, punctuation
-// before letters and line ends, spaces of all kinds, scripts.
+// Texts for which the splitting expressions differ: case, digits in a row, marks, contractions,
+// punctuation before letters and line ends, spaces of all kinds, scripts.
 constexpr const char* kSnippets[] = {
     "a",  "The", "ing",  "word", "Z",    "HTML", "0",     "1",  "12",     "345",    "2026",
     " ",  "  ",  "   ",  "\n",   "\n\n", "\r\n", "\t",    "'s", "'LL",    "'t",     "'",
@@ -119,8 +120,8 @@ Status read_merges(const json& model, GgufVocabulary& vocabulary) {
   return ok_status();
 }
 
-// Reads chat_template.jinja, else tokenizer_config.json's template. Of several, it reads the one
-// called default.
+// Reads chat_template.jinja, else the template in tokenizer_config.json. If there are several, it
+// reads the one named default.
 Result<std::optional<std::string>> read_chat_template(const fs::path& folder) {
   std::error_code error;
   if (fs::exists(folder / "chat_template.jinja", error)) {
@@ -141,7 +142,7 @@ Result<std::optional<std::string>> read_chat_template(const fs::path& folder) {
   return std::optional<std::string>();
 }
 
-// Reads what tokenizer.json puts around a text from what it does to one.
+// Finds the tokens that tokenizer.json adds around a text, by encoding one.
 Status read_ends(const Tokenizer& tokenizer, GgufVocabulary& vocabulary) {
   vocabulary.bos_token_id = tokenizer.bos_token_id();
   vocabulary.eos_token_id = tokenizer.eos_token_id();
@@ -165,7 +166,7 @@ std::vector<GgufVocabulary> pre_tokenizer_candidates(const GgufVocabulary& vocab
   return candidates;
 }
 
-// Returns the first of them that cuts texts as the tokenizer does.
+// Returns the first candidate that encodes texts as the tokenizer does.
 Result<GgufVocabulary> choose(const fs::path& file, const Tokenizer& tokenizer,
                               std::vector<GgufVocabulary> candidates) {
   const std::vector<std::string> texts = probe_texts(candidates.front());
@@ -183,7 +184,8 @@ Result<GgufVocabulary> choose(const fs::path& file, const Tokenizer& tokenizer,
       file.string());
 }
 
-// Chooses scores, which every reader knows, before Gemma 4's merges of characters.
+// Chooses a vocabulary of pieces. It prefers scores, which every reader supports, to merges as
+// Gemma 4 has them.
 Result<GgufVocabulary> choose_pieces(const fs::path& file, const Tokenizer& tokenizer,
                                      const json& model, GgufVocabulary vocabulary) {
   mark_pieces(model, vocabulary);
@@ -198,7 +200,7 @@ Result<GgufVocabulary> choose_pieces(const fs::path& file, const Tokenizer& toke
   return chosen;
 }
 
-// Sets the keys that one of the two kinds of vocabulary has and the other has not.
+// Sets the keys that depend on the kind of vocabulary: scores or merges.
 void set_kind_keys(const GgufVocabulary& vocabulary, const std::string& prefix,
                    GgufMetadata& metadata) {
   if (vocabulary.model == "llama") {
@@ -220,7 +222,7 @@ void set_kind_keys(const GgufVocabulary& vocabulary, const std::string& prefix,
 Result<GgufVocabulary> read_hf_vocabulary(const std::string& folder, int vocab_size) {
   const fs::path file = fs::path(folder) / "tokenizer.json";
   if (std::error_code error; !fs::exists(file, error))
-    return Tokenizer::from_folder(folder).status();  // it says where to get one
+    return Tokenizer::from_folder(folder).status();  // its message says where to get one
   PAGODA_ASSIGN_OR_RETURN(const std::string text, read_text_file(file));
   PAGODA_ASSIGN_OR_RETURN(const json tokenizer_json, parse_json_object(text, file.string()));
   const json model = tokenizer_json.value("model", json::object());
@@ -244,7 +246,7 @@ Result<GgufVocabulary> read_hf_vocabulary(const std::string& folder, int vocab_s
 
 Status set_vocabulary_keys(const GgufVocabulary& vocabulary, const ModelConfig& config,
                            GgufMetadata& metadata) {
-  // The tokenizer's own comes first: a chat template prints it, and it ends a text too.
+  // The tokenizer's own end token comes first: chat templates print it, and it ends a text too.
   std::vector<int> ends = config.eos_token_ids;
   if (const std::optional<int> own = vocabulary.eos_token_id) {
     std::erase(ends, *own);

@@ -1,5 +1,5 @@
-// GGUF's name for a tokenizer.json: tiny-llama's, with pieces of digits and letters that the
-// expressions cut differently.
+// Finds GGUF's name for a tokenizer.json: tiny-llama's, with pieces of digits and letters that the
+// expressions split differently.
 #include "convert/hf_vocabulary.h"
 
 #include <gmock/gmock.h>
@@ -94,7 +94,7 @@ TEST(HfVocabulary, FindsTheNameOfTheExpression) {
   EXPECT_EQ(name_of(qwen2), "qwen2");
 }
 
-// Each differs from Qwen 2's expression in pieces that the last merges reach over.
+// The last merges join characters that the other two expressions split unlike Qwen 2's.
 TEST(HfVocabulary, FindsTheNamesOfItsRelatives) {
   json tokenizer = tokenizer_with_longer_pieces();
   json& model = tokenizer["model"];

@@ -1,5 +1,5 @@
-// `pagoda quantize` over a folder of each family: the file says what the folder says, under the keys
-// that llama.cpp's own converter writes, and answers as the folder does.
+// `pagoda quantize` over a folder of each family. The file has the folder's config, under the keys
+// that llama.cpp's own converter writes, and yields the same answers.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -31,8 +31,8 @@ constexpr int kVocab = 288;
 
 struct FamilyCase {
   const char* name;
-  json changes;          // of config.json: what GGUF has no key for
-  bool has_twin = true;  // a file that llama.cpp's converter made of it
+  json changes;          // to config.json, for values that GGUF has no key for
+  bool has_twin = true;  // there is a file of it by llama.cpp's converter
 };
 
 void PrintTo(const FamilyCase& each, std::ostream* out) {
@@ -44,8 +44,8 @@ std::string utf8(int code_point) {
   return {static_cast<char>(0xc0 | code_point >> 6), static_cast<char>(0x80 | (code_point & 0x3f))};
 }
 
-// Returns a tokenizer of a token for each byte, as byte-level BPE spells them, behind four special
-// ones.
+// Returns a tokenizer with a token for each byte, as byte-level BPE spells them, after four special
+// tokens.
 json byte_tokenizer() {
   json vocab = json::object(), added = json::array();
   for (const char* special : {"<|bos|>", "<|eos|>", "<|endoftext|>", "<|user|>"}) {
@@ -166,7 +166,7 @@ TEST_P(QuantizeFamilyTest, TheFileIsTheFoldersModel) {
   EXPECT_EQ(written.names(), twin.names());
   const std::string prefix = std::string(*twin.gguf()->string("general.architecture")) + ".";
   for (const GgufEntry& entry : twin.gguf()->entries()) {
-    // The value that follows from the factor is not written.
+    // The attention factor is not written, because it follows from the scaling factor.
     if (entry.key.ends_with("yarn_attn_factor")) continue;
     if (!entry.key.starts_with(prefix)) continue;
     EXPECT_TRUE(written.gguf()->has(entry.key)) << entry.key;
@@ -191,8 +191,8 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
-// The tiny Gemmas scale scores otherwise than by a head's width: in their queries' weights, or in
-// those of the norm behind them.
+// The tiny Gemmas' scale of scores does not follow from a head's width. So the file has it in the
+// weights of their queries, or of the query norm.
 TEST(QuantizeFamily, QueriesTakeUpAScaleWithoutAKey) {
   for (const char* name : {"tiny-gemma2", "tiny-gemma3"}) {
     const TemporaryFolder folder, target;

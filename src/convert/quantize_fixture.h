@@ -1,4 +1,4 @@
-// Answers by which tests of quantize_model() compare models.
+// Log-probabilities by which tests of quantize_model() compare models.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace pagoda {
 
 inline const std::string kData = testing::source_path("tests/golden/data/");
 
-// Returns the log-probabilities of a prompt of 60 tokens below `vocab_size` but for its first.
+// Returns the log-probabilities of a prompt of 60 ids below `vocab_size`, except the first one's.
 inline std::vector<float> prompt_logprobs(const std::string& path, int vocab_size = 500) {
   const auto engine =
       open_engine(path, {.backend = Backend::kReference, .max_model_len = 128, .max_num_seqs = 1});

@@ -16,17 +16,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Values decoded, quantised and written between two calls of on_progress.
+// The values that are decoded, quantised and written between two calls of on_progress.
 constexpr std::int64_t kChunkValues = std::int64_t{1} << 21;
 constexpr float kLargestValue = 65504;  // of f16, in which scales are kept
 
-// Returns general.file_type, by which llama.cpp tells people what a file is.
+// Returns general.file_type, from which llama.cpp prints the type of a file.
 std::uint32_t file_type(WeightFormat format) {
   if (format == WeightFormat::kQ4_0) return 2;
-  return format == WeightFormat::kQ8_0 ? 7 : 14;  // 14: Q4_K for all alike, without Q6_K
+  return format == WeightFormat::kQ8_0 ? 7 : 14;  // 14: Q4_K for all tensors, none in Q6_K
 }
 
-// Calls work(begin, end) for ranges of [0, count) on several threads; the first error in order.
+// Calls work(begin, end) for ranges of [0, count) on several threads. Returns the first range's
+// error.
 template <typename Work>
 Status parallel_ranges(int num_threads, std::int64_t count, Work work) {
   const auto num_ranges = std::clamp<std::int64_t>(num_threads, 1, count);

@@ -1,12 +1,12 @@
-// A checkpoint rewritten as a GGUF file of fewer bits.
+// Quantises a checkpoint and writes it as a GGUF file.
 //
-// Matrices are quantised, a row at a time, each row in whole blocks; a matrix that has the wanted
-// format already is copied, any other quantised one is decoded first. Norms, biases and whatever
-// else has one dimension become F32. Where a row is no multiple of the format's block:
+// Matrices are quantised row by row, in whole blocks. A matrix that already has the wanted format
+// is copied; one in another quantised format is decoded first. Norms, biases and other vectors
+// become F32. If a row is no multiple of the format's block:
 //
 //   Q8_0, Q4_0   F16                 rows that are no multiple of 32
 //   Q4_K         Q5_0, else F16      as llama.cpp does; embeddings and the output matrix, which
-//                                    every token passes: Q8_0, else F16
+//                                    every token uses: Q8_0, else F16
 #pragma once
 
 #include <cstdint>
@@ -25,11 +25,11 @@ struct QuantizeOptions {
   std::string input;   // a GGUF file, the first of a split set too, or a Hugging Face folder
   std::string output;  // name.gguf
   bool overwrites =
-      false;  // what stands there is replaced once the new file is whole; else refused
+      false;  // an existing file is replaced when the new one is complete; else refused
   WeightFormat format = WeightFormat::kQ8_0;
   int num_threads = 1;
-  // Called with the share that is done, in [0, 1]; what it returns other than OK ends the work, and
-  // nothing is left behind.
+  // Called with the share that is done, in [0, 1]. If it returns an error, the work ends and no
+  // file is left.
   std::function<Status(double share)> on_progress;
 };
 
@@ -44,13 +44,13 @@ struct QuantizeSummary {
 inline constexpr WeightFormat kQuantizeFormats[] = {WeightFormat::kQ8_0, WeightFormat::kQ4_0,
                                                     WeightFormat::kQ4_K};
 
-// Returns the format that a tensor of this GGUF name and shape is written in.
+// Returns the format in which a tensor of this GGUF name and shape is written.
 WeightFormat quantized_format(std::string_view name, const Shape& shape, WeightFormat wanted);
 
-// Writes a quantised copy of a model. kInvalidArgument: an output that is not called .gguf, that is
-// the input, that is there already and may not be replaced, or that cannot be written. kDataLoss: a
-// model without tensors, a value that no quantised format holds (not finite, or beyond 65504). Others as in read_gguf_model
-// and write_gguf.
+// Writes a quantised copy of a model. kInvalidArgument: an output whose name does not end in .gguf,
+// that is the input, that exists and may not be replaced, or that cannot be written. kDataLoss: a
+// model without tensors, a value that no quantised format holds (not finite, or beyond 65504).
+// Other errors as in read_gguf_model and write_gguf.
 Result<QuantizeSummary> quantize_model(const QuantizeOptions& options);
 
 }  // namespace pagoda

@@ -1,4 +1,4 @@
-// `pagoda quantize` over whole checkpoints: what is written is the same model, a little coarser.
+// `pagoda quantize` over whole checkpoints: the file has the same model, with less precision.
 #include "convert/quantize_model.h"
 
 #include <fmt/format.h>
@@ -58,7 +58,7 @@ ModelConfig config_of(const std::string& path) {
   return *read_model_config(*Checkpoint::open(path));
 }
 
-// Returns the mean distance of the prompt's log-probabilities.
+// Returns the mean absolute difference of log-probabilities.
 double distance(const std::vector<float>& a, const std::vector<float>& b) {
   double sum = 0;
   for (std::size_t i = 0; i < a.size(); ++i) sum += std::fabs(a[i] - b[i]);
@@ -128,7 +128,7 @@ TEST(QuantizeModel, FewerBitsAreCoarserByWhatTheyLeaveOut) {
   }
   EXPECT_LE(distances[0], 0.02);          // Q8_0
   EXPECT_LE(distances[1], 0.35);          // Q4_0
-  EXPECT_LT(distances[2], distances[1]);  // Q4_K, of as many bits
+  EXPECT_LT(distances[2], distances[1]);  // Q4_K, with as many bits per value
   const ModelConfig config = config_of(folder / "wide-0.gguf");
   EXPECT_EQ(config.rope_tables.front().inv_freq,
             config_of(wide.path()).rope_tables.front().inv_freq);

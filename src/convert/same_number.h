@@ -1,4 +1,4 @@
-// Whether two numbers are the same but for float32's rounding of a quotient or two.
+// Compares numbers that may differ by float32's rounding of one or two quotients.
 #pragma once
 
 #include <cmath>

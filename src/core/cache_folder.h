@@ -1,4 +1,4 @@
-// The folder of what this program keeps for a user and can make again.
+// The folder of data that this program keeps for a user and can recreate.
 #pragma once
 
 #include <filesystem>
@@ -7,8 +7,8 @@
 
 namespace pagoda {
 
-// Returns $XDG_CACHE_HOME/pagoda, or $HOME/.cache/pagoda where that is not set; kNotFound where
-// neither is. The folder may not exist. (XDG Base Directory Specification.)
+// Returns $XDG_CACHE_HOME/pagoda, or $HOME/.cache/pagoda if XDG_CACHE_HOME is not set. kNotFound if
+// neither is set. The folder may not exist. (XDG Base Directory Specification.)
 Result<std::filesystem::path> cache_folder();
 
 }  // namespace pagoda

@@ -1,5 +1,5 @@
-// PAGODA_CHECK: for our own mistakes, never for what comes from outside (that is a Status). It
-// prints one line and aborts.
+// PAGODA_CHECK: for programming errors, never for bad input from outside (that is a Status). If the
+// condition is false, it prints one line and aborts.
 #pragma once
 
 #include <string_view>

@@ -19,8 +19,8 @@ inline double seconds_between(Clock::TimePoint from, Clock::TimePoint to) {
   return std::chrono::duration<double>(to - from).count();
 }
 
-// Returns nanoseconds since 1970 by the machine's wall clock, which may jump: what files' times are
-// compared with. Thread-safe.
+// Returns nanoseconds since 1970 by the machine's wall clock, which may jump. For comparison with
+// the times of files. Thread-safe.
 std::int64_t unix_time_ns();
 
 }  // namespace pagoda

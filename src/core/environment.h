@@ -6,7 +6,7 @@
 
 namespace pagoda {
 
-// Returns the variable's value; empty where there is none.
+// Returns the variable's value; empty if it is not set.
 inline std::string environment(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;

@@ -1,4 +1,4 @@
-// FileDescriptor: an open file, closed when it goes. Thread-compatible.
+// FileDescriptor: an open file, which the destructor closes. Thread-compatible.
 #pragma once
 
 #include <unistd.h>
@@ -9,7 +9,7 @@ namespace pagoda {
 
 class FileDescriptor {
  public:
-  // Takes over what open() returned; negative: there is none.
+  // Takes over the descriptor that open() returned. A negative one means that no file is open.
   explicit FileDescriptor(int fd) : fd_(fd) {}
   FileDescriptor(FileDescriptor&& other) noexcept : fd_(other.release()) {}
   FileDescriptor& operator=(FileDescriptor&& other) noexcept {
@@ -23,7 +23,7 @@ class FileDescriptor {
   int get() const { return fd_; }
   // Gives the file up to the caller, who closes it.
   int release() { return std::exchange(fd_, -1); }
-  // Closes the file now; false: the system has not taken all that was written.
+  // Closes the file now. Returns false if the system could not store all that was written.
   bool close() { return ::close(release()) == 0; }
 
  private:

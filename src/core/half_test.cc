@@ -14,8 +14,8 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr std::uint32_t kSeed = 20240607;
 
-// Returns the number that a 16-bit format with so many exponent and mantissa bits means by its
-// bits: IEEE 754 read off its text, in double.
+// Returns the value of `bits` in a 16-bit format with so many exponent and mantissa bits, computed
+// in double as IEEE 754 defines it.
 double meaning_of(std::uint16_t bits, int exponent_bits, int mantissa_bits) {
   const int bias = (1 << (exponent_bits - 1)) - 1;
   const int exponent = (bits >> mantissa_bits) & ((1 << exponent_bits) - 1);
@@ -80,15 +80,15 @@ TYPED_TEST(HalfTest, EveryValueComesBackFromFloat32) {
   }
 }
 
-// Between two neighbours: below the middle goes down, above goes up, the middle itself to the even
-// one. The last gap, from the largest finite value to infinity, rounds the same way.
+// Between two neighbours, a number below the middle rounds down, a number above it up, and the
+// middle to the even neighbour. The last gap, from the largest finite value to infinity, rounds the
+// same way.
 TYPED_TEST(HalfTest, RoundsToNearestEvenInEveryGap) {
   for (std::uint32_t low = 0; low < TestFixture::kInfinityBits; ++low) {
     const double below = this->meaning(low);
     const bool last = low + 1 == TestFixture::kInfinityBits;
     const double above = last ? 2 * below - this->meaning(low - 1) : this->meaning(low + 1);
-    // bf16's middles have 8 mantissa bits and f16's 11 at most: exact in float32, unless float32
-    // itself has no room.
+    // A middle has at most 8 mantissa bits for bf16 and 11 for f16, so it is exact in float32.
     const auto middle = static_cast<float>((below + above) / 2);
     ASSERT_EQ(static_cast<double>(middle), (below + above) / 2) << low;
     ASSERT_EQ(this->rounded_bits(middle), low % 2 == 0 ? low : low + 1) << low;
@@ -108,7 +108,7 @@ TYPED_TEST(HalfTest, NoOtherValueIsNearer) {
       continue;
     }
     const double value = this->meaning(bits);
-    if (std::isinf(value)) continue;  // the gaps' test knows where infinity starts
+    if (std::isinf(value)) continue;  // the test above checks where infinity starts
     const double error = std::abs(value - x);
     const int magnitude = bits & 0x7fff;
     if (magnitude + 1 < TestFixture::kInfinityBits) {

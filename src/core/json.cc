@@ -21,10 +21,11 @@ std::string rest_of(std::istream& stream) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-// Reads a text for nothing but the place of its fault.
+// Parses a text only to find the place of its first error.
 class FaultFinder : public nlohmann::json_sax<nlohmann::json> {
  public:
-  // Returns "something else at line 3, column 7". A number beyond a double's range is a fault too.
+  // Returns what the text has instead of JSON, and where: "something else at line 3, column 7". A
+  // number beyond a double's range is an error, too.
   std::string fault(std::string_view text) {
     nlohmann::json::sax_parse(text.begin(), text.end(), this);
     const std::string_view before = text.substr(0, num_bytes_before_);
@@ -46,7 +47,8 @@ class FaultFinder : public nlohmann::json_sax<nlohmann::json> {
   bool start_array(std::size_t) override { return true; }
   bool end_array() override { return true; }
 
-  // `num_read` counts the bytes up to the one at fault, which is the last; or up to a number's end.
+  // `num_read` counts the bytes up to and including the wrong one. If a number is out of range, it
+  // counts the bytes up to the number's end.
   bool parse_error(std::size_t num_read, const std::string& token,
                    const nlohmann::json::exception& error) override {
     if (dynamic_cast<const nlohmann::json::out_of_range*>(&error) != nullptr) {

@@ -10,8 +10,8 @@
 
 namespace pagoda {
 
-// The formats of 8 and 4 bits are codes under scales of their own token and head: quant/kv_int8.h
-// and quant/kv_int4.h define them.
+// kInt8 and kInt4 are codes with scales per token and head: quant/kv_int8.h and quant/kv_int4.h
+// define them.
 enum class KvFormat : std::uint8_t { kFloat32, kBFloat16, kFloat16, kInt8, kInt4 };
 
 inline constexpr std::array<KvFormat, 5> kKvFormats = {
@@ -19,9 +19,9 @@ inline constexpr std::array<KvFormat, 5> kKvFormats = {
 
 struct KvFormatTraits {
   std::string_view name;
-  DType dtype;     // of the elements' array; two codes of 4 bits are one kUInt8
-  int bits;        // of an element
-  int num_scales;  // bfloat16 numbers of a token and head; 0: elements are the values themselves
+  DType dtype;     // type of the elements' array; a kUInt8 holds two codes of 4 bits
+  int bits;        // bits of an element
+  int num_scales;  // bfloat16 numbers per token and head; 0: elements are the values themselves
 };
 
 constexpr KvFormatTraits traits_of(KvFormat format) {
@@ -46,11 +46,12 @@ constexpr std::string_view kv_format_name(KvFormat format) {
 constexpr bool is_quantized(KvFormat format) {
   return traits_of(format).num_scales > 0;
 }
-// Returns whether an entry of so many dimensions has a whole number of bytes.
+// Returns whether an entry of `head_dim` elements has a whole number of bytes.
 constexpr bool fits(KvFormat format, std::int64_t head_dim) {
   return head_dim * traits_of(format).bits % 8 == 0;
 }
-// Returns the bytes of an entry, scales apart, and its elements in the array. REQUIRES: it fits.
+// Returns the bytes of an entry without scales; kv_entry_elements(): its elements in the array.
+// REQUIRES: fits(format, head_dim).
 constexpr std::int64_t kv_entry_bytes(KvFormat format, std::int64_t head_dim) {
   return head_dim * traits_of(format).bits / 8;
 }
@@ -78,7 +79,7 @@ constexpr std::int64_t kv_bytes(const KvFormats& formats, std::int64_t head_dim)
 constexpr bool is_quantized(const KvFormats& formats) {
   return is_quantized(formats.keys) || is_quantized(formats.values);
 }
-// Returns "int8", or "k:int8,v:int4" where they differ.
+// Returns "int8", or "k:int8,v:int4" if keys and values differ.
 inline std::string kv_formats_name(const KvFormats& formats) {
   std::string keys(kv_format_name(formats.keys));
   if (formats.keys == formats.values) return keys;

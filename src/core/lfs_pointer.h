@@ -1,4 +1,4 @@
-// Pointers of git-lfs: what a clone of a repository has in place of a large file that was not fetched.
+// Pointers of git-lfs: small files that a clone has in place of large files that were not fetched.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace pagoda {
 
-// Checks what a file begins with. kDataLoss, with what to do, names a file that is such a pointer.
+// Checks the beginning of a file. If it is a pointer, kDataLoss names the file and says what to do.
 inline Status check_no_lfs_pointer(std::string_view beginning, const std::string& file) {
   if (!beginning.starts_with("version https://git-lfs.github.com/spec/")) return ok_status();
   return data_loss(

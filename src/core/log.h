@@ -8,7 +8,7 @@ namespace pagoda {
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
-// Writes a line, where the logger takes its level. Thread-safe.
+// Writes a line if the logger logs its level. Thread-safe.
 void write_log(LogLevel level, fmt::string_view format, fmt::format_args arguments);
 
 template <typename... Args>

@@ -31,8 +31,8 @@ std::string_view color_of(spdlog::level::level_enum level) {
   }
 }
 
-// Waits until all of it has been read or fits the pipe. Text that can't be written at all is
-// dropped.
+// Writes a text, and waits until all of it has been read or fits in the pipe. Text that cannot be
+// written at all is dropped.
 void write_all(int descriptor, std::string_view text) {
   while (!text.empty()) {
     const ssize_t num_written = ::write(descriptor, text.data(), text.size());
@@ -49,7 +49,8 @@ void write_all(int descriptor, std::string_view text) {
 
 }  // namespace
 
-// The lines that wait. It outlives the LogThread where its thread still waits for a reader.
+// The lines that wait to be written. The queue outlives the LogThread if the writing thread still
+// waits for a reader.
 class LogThread::Queue final : public spdlog::sinks::sink {
  public:
   explicit Queue(int descriptor)
@@ -83,7 +84,7 @@ class LogThread::Queue final : public spdlog::sinks::sink {
     while (const std::optional<std::string> line = next()) write_all(descriptor_, *line);
   }
 
-  // Has write_until_ended() return once all is written.
+  // Makes write_until_ended() return once all lines are written.
   void end() {
     const std::lock_guard lock(mutex_);
     is_ending_ = true;
@@ -91,7 +92,7 @@ class LogThread::Queue final : public spdlog::sinks::sink {
   }
 
  private:
-  // Runs under the mutex.
+  // Formats a line. The caller holds the mutex.
   std::string line_of(const spdlog::details::log_msg& message) {
     spdlog::memory_buf_t text;
     formatter_->format(message, text);
@@ -103,7 +104,7 @@ class LogThread::Queue final : public spdlog::sinks::sink {
     return line;
   }
 
-  // Returns nothing once all is written that there will be.
+  // Returns the next line, or nothing if the queue has ended and all lines were returned.
   std::optional<std::string> next() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return !lines_.empty() || is_ending_; });
@@ -126,8 +127,8 @@ class LogThread::Queue final : public spdlog::sinks::sink {
   std::condition_variable changed_;
   std::unique_ptr<spdlog::formatter> formatter_;
   std::deque<std::string> lines_;
-  std::size_t num_bytes_ = 0;   // of lines_
-  std::uint64_t num_lost_ = 0;  // lines, since that was told
+  std::size_t num_bytes_ = 0;   // size of lines_
+  std::uint64_t num_lost_ = 0;  // lines lost since the last line that says so
   bool is_ending_ = false;
 };
 

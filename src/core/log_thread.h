@@ -1,8 +1,8 @@
 // LogThread: writes the log's lines while it lives, so that no line delays the thread that logs it.
 //
-// A write to a pipe that is full, or to a terminal that Ctrl-S has stopped, waits for the reader. Here
-// one thread writes and does nothing else. Lines that are not written yet wait for it, 1 MB at most;
-// past that the oldest are lost, and a line tells how many were.
+// A write to a full pipe, or to a terminal that Ctrl-S has stopped, waits for the reader. So one
+// thread does nothing but write. Up to 1 MB of lines wait for it in a queue; beyond that the oldest
+// lines are lost, and a line in the log says how many.
 #pragma once
 
 #include <unistd.h>
@@ -20,14 +20,14 @@ namespace pagoda {
 
 class LogThread {
  public:
-  // The bytes of lines that wait.
+  // The most bytes of lines that wait to be written.
   static constexpr std::size_t kMaxWaitingBytes = 1 << 20;
 
-  // Takes spdlog's default logger, and so do loggers that share its sinks from here on: each line
-  // goes to the file `descriptor` in the order in which it was logged. Throws NoThread.
+  // Replaces the sinks of spdlog's default logger. Its lines, and those of loggers that copy its
+  // sinks from then on, go to the file `descriptor` in the order of logging. Throws NoThread.
   explicit LogThread(int descriptor = STDERR_FILENO);
-  // Gives what waits a second to be written and the default logger its sinks back. No other thread
-  // may log meanwhile.
+  // Restores the default logger's sinks, and waits at most a second until all lines are written. No
+  // other thread may log meanwhile.
   ~LogThread();
   LogThread(const LogThread&) = delete;
   LogThread& operator=(const LogThread&) = delete;

@@ -14,7 +14,7 @@
 namespace pagoda {
 namespace {
 
-// A pipe that takes a page, 4096 bytes, until it is read.
+// A pipe that holds a page, 4096 bytes, before a write waits for the reader.
 class LogThreadTest : public ::testing::Test {
  protected:
   LogThreadTest() {
@@ -30,7 +30,7 @@ class LogThreadTest : public ::testing::Test {
   }
   ~LogThreadTest() override { spdlog::set_default_logger(former_); }
 
-  // Reads until `end` has come.
+  // Reads until the text contains `end`.
   std::string read_until(std::string_view end) {
     std::string text;
     char buffer[4096];
@@ -76,7 +76,7 @@ TEST_F(LogThreadTest, AReaderWhoStallsDelaysNobodyAndIsToldWhatIsLost) {
 TEST_F(LogThreadTest, AReaderWhoNeverReadsKeepsNoProcess) {
   const auto start = std::chrono::steady_clock::now();
   {
-    // It stays open for the thread, which is left behind.
+    // The copy of the descriptor stays open, because the writing thread outlives the LogThread.
     const LogThread thread(::dup(writer_->get()));
     for (int i = 0; i < 5000; ++i) log_info("{}", std::string(100, 'x'));
   }

@@ -22,8 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The kernel's struct sched_attr in its first version. The C library has the calls since 2.41, and
-// the kernel's header is not for the same file as <sched.h> in some versions of both.
+// The kernel's struct sched_attr in its first version. The C library has it only since 2.41, and in
+// some versions the kernel's header and <sched.h> cannot be included together.
 struct SchedulingAttributes {
   std::uint32_t size;
   std::uint32_t policy;
@@ -36,7 +36,7 @@ struct SchedulingAttributes {
 };
 static_assert(sizeof(SchedulingAttributes) == 48);
 
-constexpr std::uint64_t kShortSliceNs = 100'000;  // the least that the kernel has
+constexpr std::uint64_t kShortSliceNs = 100'000;  // the shortest that the kernel allows
 
 constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
 
@@ -76,9 +76,9 @@ std::optional<std::int64_t> read_field(const fs::path& path, std::string_view na
   return std::nullopt;
 }
 
-// The folders of the cgroups around this process that rule `controller`, innermost first, and which
-// version they are. Inside a container the path in /proc/self/cgroup may be the host's and not
-// exist here; the mount's own root always does, and is the container's group.
+// The folders of the cgroups around this process that have `controller`, innermost first, and their
+// cgroup version. Inside a container the path in /proc/self/cgroup may be the host's and not exist.
+// The root of the mount always exists, and is the container's group.
 struct Cgroups {
   std::vector<fs::path> folders;
   bool v2 = false;
@@ -115,8 +115,7 @@ Cgroups cgroups_of(std::string_view controller, const fs::path& root) {
   return {};
 }
 
-// Returns how many CPUs' worth of time one cgroup grants a period, or nothing where it sets no
-// limit.
+// Returns one cgroup's quota of CPU time as a number of CPUs, or nothing if it sets no limit.
 std::optional<double> cpu_quota(const fs::path& folder, bool v2) {
   std::optional<std::int64_t> quota;
   std::optional<std::int64_t> period;
@@ -152,7 +151,7 @@ std::int64_t address_space_left(const fs::path& root) {
 }
 
 int count_physical_cores(std::span<const int> allowed_cpus, const fs::path& root) {
-  std::set<std::string> cores;  // each known by the list of its hyper-threads
+  std::set<std::string> cores;  // a core's name is the list of its hyper-threads
   for (const int cpu : allowed_cpus) {
     const std::string name = "cpu" + std::to_string(cpu);
     const fs::path topology = root / "sys/devices/system/cpu" / name / "topology";
@@ -195,7 +194,7 @@ void leave_cpu(int cpu) {
   cpu_set_t others = mask;
   CPU_CLR(cpu, &others);
   if (CPU_COUNT(&others) == 0 || sched_setaffinity(0, sizeof(others), &others) != 0) return;
-  (void)sched_setaffinity(0, sizeof(mask), &mask);  // what was allowed a moment ago
+  (void)sched_setaffinity(0, sizeof(mask), &mask);  // restores the thread's mask
 }
 
 void ask_for_short_slices() {
@@ -209,7 +208,7 @@ void ask_for_short_slices() {
 void give_way() {
   constexpr int kNicer = 5;
   const auto thread = static_cast<id_t>(gettid());
-  errno = 0;  // -1 is a priority too
+  errno = 0;  // getpriority() may return -1 without an error
   const int niceness = getpriority(PRIO_PROCESS, thread);
   if (errno == 0) (void)setpriority(PRIO_PROCESS, thread, niceness + kNicer);
 }

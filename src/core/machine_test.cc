@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t kMiB = 1 << 20;
 
-// A made /proc and /sys.
+// Tests with a fake /proc and /sys.
 class MachineTest : public testing::Test {
  protected:
   MachineTest() {
@@ -168,7 +168,7 @@ TEST(Machine, AThreadThatLeavesItsCpuKeepsItsMask) {
   }
 }
 
-// Kernels before 6.12 know nothing of slices and say 0.
+// Kernels before 6.12 have no slices and report 0.
 TEST(Machine, AThreadWithShortSlicesIsOtherwiseAsItWas) {
   std::thread([] {
     ASSERT_EQ(setpriority(PRIO_PROCESS, gettid(), 3), 0);

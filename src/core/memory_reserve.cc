@@ -20,7 +20,7 @@ void free_reserve() {
 void keep_memory_reserve() {
   if (reserve.load() != nullptr) return;
   std::set_new_handler(free_reserve);
-  // Never through operator new, which would take the reserve to make it.
+  // Not operator new: if memory is short, it calls free_reserve().
   void* const bytes = std::malloc(kMemoryReserveBytes);
   void* expected = nullptr;
   if (!reserve.compare_exchange_strong(expected, bytes)) std::free(bytes);

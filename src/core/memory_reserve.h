@@ -1,17 +1,18 @@
-// Memory put aside for what must go on where the system gives no more: an answer that says so, a line
-// of the log.
+// Memory held in reserve for the work that must go on if the system has no memory left: an error
+// answer, a line of the log.
 #pragma once
 
 #include <cstddef>
 
 namespace pagoda {
 
-// Far more than an error's answer takes.
+// Far more than an error answer needs.
 inline constexpr std::size_t kMemoryReserveBytes = 1 << 20;
 
-// Puts them aside where they are not. From the first call on, an allocation that fails frees them and
-// is tried again; only where they are gone it throws std::bad_alloc. So a large one fails and leaves
-// the room to small ones behind it. Takes an atomic load where they are there. Thread-safe.
+// Allocates the reserve if it is not there. From the first call on, an allocation that fails frees
+// the reserve and is tried again. It throws std::bad_alloc only if the reserve is gone. So a large
+// allocation fails, and small ones after it find room. If the reserve is there, a call costs an
+// atomic load. Thread-safe.
 void keep_memory_reserve();
 
 }  // namespace pagoda

@@ -7,7 +7,7 @@ namespace pagoda {
 
 namespace {
 
-constexpr std::size_t kMaxLength = 200;  // of what is compared: the work grows by its square
+constexpr std::size_t kMaxLength = 200;  // of compared names: the time is quadratic in it
 
 std::string lower_case(std::string_view text) {
   std::string lower(text.substr(0, kMaxLength));

@@ -1,4 +1,4 @@
-// The name that a mistyped one was meant to be.
+// The known name that a mistyped name probably means.
 #pragma once
 
 #include <optional>
@@ -8,9 +8,9 @@
 
 namespace pagoda {
 
-// Returns the name of `names` that is fewest letters away from `typed`, if that is no more than a
-// third of them. A letter is inserted, dropped, changed or swapped with a neighbour. Case makes no
-// difference.
+// Returns the name in `names` that has the fewest edits from `typed`, if they are at most a third
+// of its letters. An edit inserts, drops or changes a letter, or swaps two neighbours. Ignores
+// case.
 std::optional<std::string> nearest_name(std::string_view typed,
                                         const std::vector<std::string>& names);
 

@@ -1,8 +1,8 @@
-// OrderedJson: JSON whose objects keep their keys in the order in which they came. A key that is
-// there twice keeps its first place and takes its last value, as in Python. Chat templates print
-// objects in that order, and an answer that is held to a schema has its properties in it.
+// OrderedJson: JSON whose objects keep their keys in the order of the text. A key that occurs twice
+// keeps its first place and has its last value, as in Python. Chat templates print objects in this
+// order, and an answer that follows a schema has the schema's properties in this order.
 //
-// This header only names the type; core/json.h has what it does, and reads and writes it.
+// This header only names the type; core/json.h defines it, and parses and writes it.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -1,9 +1,9 @@
-// OrderedObject: the keys and values of a JSON object in the order in which they came. It is what
-// nlohmann::basic_json makes OrderedJson's objects of (core/ordered_json.h).
+// OrderedObject: the keys and values of a JSON object in the order in which they were added. The
+// objects of OrderedJson (core/ordered_json.h) have this type.
 //
-// nlohmann::ordered_map compares each key with all before it, which takes quadratic time for bodies
-// of many keys. A hash map can be brought to the same by keys that collide. Here every look-up
-// takes the logarithm of the number of keys, whatever keys a client chooses.
+// nlohmann::ordered_map compares each key with all keys before it, which takes quadratic time for
+// bodies of many keys. A hash map does, too, if a client sends keys that collide. Here the time of
+// a look-up is logarithmic in the number of keys, whatever keys a client sends.
 #pragma once
 
 #include <algorithm>
@@ -19,12 +19,12 @@ namespace pagoda {
 
 // A list in the order of insertion and an index over it. References and iterators stay valid until
 // their key is erased. Two objects are equal if they have the same keys and values in any order, as
-// JSON has it. Compare and Allocator are what basic_json hands to every container. Neither is used:
-// keys are compared by <, so that anything that compares with Key can be looked up.
+// in JSON. basic_json passes Compare and Allocator to every container; this one does not use them.
+// Keys are compared by <, so that any type that compares with Key can be looked up.
 template <typename Key, typename T, typename Compare, typename Allocator>
 class OrderedObject {
  public:
-  // A container's own names.
+  // The names of a standard container.
   // NOLINTBEGIN(readability-identifier-naming)
   using key_type = Key;
   using mapped_type = T;
@@ -33,7 +33,8 @@ class OrderedObject {
   using iterator = typename std::list<value_type>::iterator;
   using const_iterator = typename std::list<value_type>::const_iterator;
 
-  // Only for what compares with a key: basic_json takes whatever it accepts for one.
+  // Callable only with types that compare with a key. basic_json accepts a type as a key if it can
+  // call this class with it.
   class key_compare {
     static const Key& key_of(const iterator& place) { return place->first; }
     template <typename K>
@@ -95,15 +96,15 @@ class OrderedObject {
     return index_.count(key);
   }
 
-  // Returns the value of a key that is there.
+  // Returns the value of a key, which must exist.
   template <typename K>
   const T& at(const K& key) const {
     return find(key)->second;
   }
-  // Returns the value of `key`; null at the end if there was none.
+  // Returns the value of `key`. If there is none, appends the key with null.
   T& operator[](const Key& key) { return emplace(key, nullptr).first->second; }
 
-  // Leaves a value that is there, as std::map does.
+  // Adds a key and its value. Keeps the value of a key that exists, like std::map.
   template <typename K, typename Value>
   std::pair<iterator, bool> emplace(K&& key, Value&& value) {
     const auto place = index_.lower_bound(key);

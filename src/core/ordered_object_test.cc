@@ -50,7 +50,7 @@ TEST(OrderedObject, CopiesMovesAndErases) {
   EXPECT_EQ(json_text(object), R"({"x":1})");
 }
 
-// Counts what it is compared with.
+// A key that counts comparisons.
 struct CountedKey {
   int value = 0;
   static inline int num_comparisons = 0;
@@ -66,7 +66,7 @@ TEST(OrderedObject, AKeyIsComparedWithFewOfThoseBeforeIt) {
   CountedKey::num_comparisons = 0;
   for (int i = 0; i < kCount; ++i) object.emplace(CountedKey{i * 7919 % 100'003}, i);
   EXPECT_EQ(object.size(), static_cast<std::size_t>(kCount));
-  EXPECT_LT(CountedKey::num_comparisons, kCount * 40);  // twice the logarithm of kCount, and some
+  EXPECT_LT(CountedKey::num_comparisons, kCount * 40);  // per key twice log2(kCount), and a margin
 }
 
 }  // namespace

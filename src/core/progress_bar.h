@@ -1,4 +1,4 @@
-// A progress bar on stderr, shown on a terminal only. Not thread-safe; gone when it is destroyed.
+// A progress bar on stderr, shown on a terminal only. The destructor erases it. Not thread-safe.
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@ class ProgressBar {
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
-  // Shows `share`, in [0, 1]; `note` stands behind the bar: "12.3 MB/s". Redraws only where
-  // something changed.
+  // Shows `share`, in [0, 1]; `note` follows the bar: "12.3 MB/s". Redraws only if the text
+  // changed.
   void show(double share, const std::string& note = "");
 
  private:

@@ -15,7 +15,7 @@ namespace pagoda {
 
 using Sha256Digest = std::array<std::uint8_t, 32>;
 
-// For maps by digest: its first bytes are as good as any.
+// A hash for maps keyed by digests: the first bytes of the digest.
 struct Sha256DigestHash {
   std::size_t operator()(const Sha256Digest& digest) const {
     std::size_t hash;
@@ -24,7 +24,7 @@ struct Sha256DigestHash {
   }
 };
 
-// A digest of data that comes in pieces: update() any number of times, then finish() once.
+// Computes the digest of data in pieces: update() any number of times, then finish() once.
 class Sha256 {
  public:
   Sha256();
@@ -41,13 +41,13 @@ class Sha256 {
   std::unique_ptr<Context> context_;
 };
 
-// Returns the digest of data that is there as a whole.
+// Returns the digest of data in one piece.
 Sha256Digest sha256(std::span<const std::byte> data);
 inline Sha256Digest sha256(std::string_view text) {
   return sha256(std::as_bytes(std::span(text)));
 }
 
-// Returns two lower-case digits a byte, as checksum files write them.
+// Returns two lower-case digits per byte, as in checksum files.
 std::string to_hex(std::span<const std::uint8_t> bytes);
 
 }  // namespace pagoda

@@ -1,4 +1,4 @@
-// Shape: up to four extents, by value, without memory of its own.
+// Shape: up to four extents. A plain value, without allocated memory.
 #pragma once
 
 #include <array>
@@ -42,7 +42,7 @@ class Shape {
   int rank_ = 0;
 };
 
-// Returns "576 x 1536".
+// Returns the extents as text: "576 x 1536".
 std::string to_string(const Shape& shape);
 
 }  // namespace pagoda

@@ -1,6 +1,6 @@
-// Threads from a system that may have none left: a limit of processes, a user's or a container's,
-// stands in the way, or there is no memory for a stack. Callers end what they have begun on the way
-// out; what is left of a command is one line and its exit status, and of a request a 503.
+// Starts threads. The system may refuse one: a user's or a container's limit of processes is
+// reached, or there is no memory for a stack. Then NoThread is thrown, and destructors end what the
+// caller has begun. A command ends with one line and its exit status, a request with a 503.
 #pragma once
 
 #include <fmt/core.h>
@@ -33,8 +33,8 @@ std::thread start_thread(Work&& work) {
   }
 }
 
-// A thread that a reader or a file system may hold up for good. Its end waits a second for it, and
-// then leaves it behind: what the thread uses must be its own, or shared with it.
+// A thread that a reader or a file system may block forever. The destructor waits a second for the
+// thread and then detaches it. So the thread must own, or share the ownership of, all that it uses.
 class StallableThread {
  public:
   // Starts a thread that calls `work()`. Throws NoThread.
@@ -63,7 +63,7 @@ class StallableThread {
   std::thread thread_;
 };
 
-// Starts a thread that makes the future's value, `work()`. Throws NoThread.
+// Starts a thread that computes the future's value, `work()`. Throws NoThread.
 template <typename Work>
 auto start_async(Work&& work) {
   try {

@@ -1,7 +1,7 @@
-// Status and Result: how every function that can fail says so. No exception crosses an interface of
-// ours.
+// Status and Result: the return types of every function that can fail. No exception crosses an
+// interface of ours.
 //
-// A message names the thing, what was expected and what came, in one line:
+// A message names the object, what was expected and what was found, in one line:
 //   [gguf] tensor blk.3.ffn_up.weight: expected 576 x 1536, got 576 x 1024
 //
 // The design follows leveldb's Status and abseil's StatusOr. Both types are values:
@@ -21,14 +21,14 @@ namespace pagoda {
 
 enum class StatusCode {
   kOk,
-  kInvalidArgument,    // what the caller sent is wrong; a request's HTTP status is 400
-  kNotFound,           // a file, model or name that is not there
-  kUnsupported,        // well-formed, but nothing here can do it
+  kInvalidArgument,    // the caller's input is wrong; a request's HTTP status is 400
+  kNotFound,           // a file, model or name that does not exist
+  kUnsupported,        // well-formed input that this build or machine does not support
   kDataLoss,           // a file that is truncated or contradicts itself
-  kResourceExhausted,  // memory, blocks, queue places
-  kUnavailable,        // the engine or a peer is not there, now
+  kResourceExhausted,  // memory, blocks or places in a queue are used up
+  kUnavailable,        // the engine or a peer cannot be reached at present
   kCancelled,
-  kInternal,  // our own mistake, found in time
+  kInternal,  // a programming error that was detected
 };
 
 std::string_view status_code_name(StatusCode code);
@@ -42,11 +42,11 @@ class [[nodiscard]] Status {
   StatusCode code() const { return code_; }
   const std::string& message() const { return message_; }
 
-  // Returns the same failure seen from further out: "loading model.gguf: [gguf] tensor ...".
+  // Returns the same failure with context in front: "loading model.gguf: [gguf] tensor ...".
   Status with_context(std::string_view context) const;
 
-  // Returns the same failure with the request's field that is at fault, and with the word by which
-  // programs tell it from others ("context_length_exceeded"). Either may be "".
+  // Returns the same failure with the request's wrong field, and with a code for programs
+  // ("context_length_exceeded"). Either may be "".
   Status of_field(std::string_view field, std::string_view reason = "") const;
   const std::string& field() const { return field_; }
   const std::string& reason() const { return reason_; }
@@ -94,12 +94,13 @@ Status internal_error(fmt::format_string<Args...> format, Args&&... args) {
   return {StatusCode::kInternal, fmt::format(format, std::forward<Args>(args)...)};
 }
 
-// A value or the Status that says why there is none. Reading the value of a failed Result is our
-// own mistake and ends the process.
+// A value, or the Status that says why there is none. Reading the value of a failed Result is a
+// programming error and ends the process.
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  // Converts, like the next one, so that `return value;` and `return status;` work.
+  // Converts implicitly, like the next constructor, so that `return value;` and `return status;`
+  // work.
   Result(T value) : value_(std::move(value)) {}         // NOLINT(google-explicit-constructor)
   Result(Status status) : status_(std::move(status)) {  // NOLINT(google-explicit-constructor)
     PAGODA_CHECK(!status_.ok(), "a Result made from an ok Status has no value");
@@ -116,7 +117,8 @@ class [[nodiscard]] Result {
     PAGODA_CHECK(ok(), status_.message());
     return *value_;
   }
-  // Returns by value: `for (x : *f())` and `auto& v = *f();` must not outlive what they read.
+  // Returns by value, so that `for (x : *f())` does not read a destroyed Result, and `auto& v =
+  // *f();` does not compile.
   T value() && {
     PAGODA_CHECK(ok(), status_.message());
     return *std::move(value_);

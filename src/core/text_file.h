@@ -9,11 +9,11 @@
 
 namespace pagoda {
 
-// Reads the whole file. kNotFound: there is none. kDataLoss: it can't be read, is larger than a
-// tokenizer can be (256 MiB), or is a pointer of git-lfs to it.
+// Reads the whole file. kNotFound if it does not exist. kDataLoss if it cannot be read, is larger
+// than any tokenizer (256 MiB), or is a git-lfs pointer.
 Result<std::string> read_text_file(const std::filesystem::path& file);
 
-// Writes the whole file, in the place of what was there. kUnavailable: the system does not take it.
+// Writes the whole file, and replaces an old one. kUnavailable if the system cannot write it.
 Status write_text_file(const std::filesystem::path& file, std::string_view text);
 
 }  // namespace pagoda

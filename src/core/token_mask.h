@@ -1,5 +1,5 @@
-// A token mask: a bit a token. Token i may be chosen where bit i % 32 of word i / 32 is set; bits
-// past the vocabulary mean nothing.
+// A token mask: a bit per token. Token i may be chosen if bit i % 32 of word i / 32 is set; bits
+// past the vocabulary have no meaning.
 #pragma once
 
 #include <cstdint>

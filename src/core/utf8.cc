@@ -13,8 +13,8 @@ bool are_ascii(const char* text) {
   return (word & 0x8080808080808080) == 0;
 }
 
-// Returns the bytes of the well-formed character at `text`'s start (Unicode's table 3-7); 0: there
-// is none.
+// Returns the length in bytes of the well-formed character at the start of `text` (Unicode's table
+// 3-7), or 0 if there is none.
 std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(text[i]); };
   const auto continues = [&](std::size_t i, std::uint8_t low = 0x80, std::uint8_t high = 0xbf) {

@@ -6,7 +6,7 @@ namespace pagoda {
 namespace {
 
 TEST(Utf8, TextsAreCutBetweenCharacters) {
-  const std::string_view text = "aé猫😀";  // of 1, 2, 3 and 4 bytes
+  const std::string_view text = "aé猫😀";  // characters of 1, 2, 3 and 4 bytes
   EXPECT_EQ(num_characters(text), 4u);
   const std::string_view beginnings[] = {"",     "a",    "a",    "aé",   "aé", "aé",
                                          "aé猫", "aé猫", "aé猫", "aé猫", text, text};
@@ -25,7 +25,7 @@ TEST(Utf8, EveryWellFormedLeadAndNothingElse) {
        {"ab\x80", "ab\xc0\x80", "ab\xc1\xbf", "ab\xe0\x9f\xbf", "ab\xed\xa0\x80",
         "ab\xf0\x8f\xbf\xbf", "ab\xf4\x90\x80\x80", "ab\xf5\x80\x80\x80", "ab\xe2\x82", "ab\xc3"}) {
     EXPECT_EQ(find_invalid_utf8(bad), 2u) << bad;
-    for (std::size_t num_around = 1; num_around <= 17; ++num_around) {  // a word holds eight bytes
+    for (std::size_t num_around = 1; num_around <= 17; ++num_around) {  // words have eight bytes
       const std::string around(num_around, 'a');
       EXPECT_EQ(find_invalid_utf8(around + "é" + std::string(bad) + around), num_around + 4) << bad;
     }

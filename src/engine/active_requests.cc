@@ -86,8 +86,8 @@ std::vector<RequestId> ActiveRequests::take_prompt_rows(const Plan& plan,
   return failed;
 }
 
-// Adds rows to those of the steps before, one after another: the chunks that the prompt came in
-// change nothing.
+// Adds rows to the sum of the steps before, one after another, so that the sizes of chunks do not
+// change the result.
 Status ActiveRequests::add_pooled(std::span<const float> rows, int num_rows,
                                   ActiveRequest& request) {
   if (num_rows == 0) return ok_status();
@@ -101,13 +101,12 @@ Status ActiveRequests::add_pooled(std::span<const float> rows, int num_rows,
   return ok_status();
 }
 
-// Sends a token that its sequence has kept, with the sequence's end where the token ends it. A
-// token that it has not kept (the row had an error, the request was cancelled meanwhile) shows
-// nowhere.
+// Sends a token, and its sequence's end if the token ends it. Nothing is sent for a token that the
+// sequence has not kept: its row had an error, or the request was cancelled meanwhile.
 void ActiveRequests::deliver_token(const SampleOutput& output, const SampleOutcome& outcome) {
   const Sequence& sequence = *output.sequence;
   ActiveRequest& request = requests_.at(sequence.request_id());
-  if (request.is_finished[sequence.sample_index()]) return;  // by the step before
+  if (request.is_finished[sequence.sample_index()]) return;  // the step before has ended it
   if (!request.logits_hashes.empty()) {
     std::uint64_t& hash = request.logits_hashes[sequence.sample_index()];
     hash = hash_row(hash, output.logits);

@@ -21,25 +21,25 @@ namespace pagoda {
 
 class ActiveRequests {
  public:
-  // Called when a request leaves the queue, with the room that it took there: when it starts, or
-  // when it ends before.
+  // Called when a request leaves the queue: when it starts, or when it ends without having started.
+  // The argument is the room that it took in the queue.
   using LeavesQueue = std::function<void(const QueueDemand&)>;
 
   ActiveRequests(LeavesQueue leaves_queue, const Clock& clock)
       : leaves_queue_(std::move(leaves_queue)), clock_(clock) {}
 
   void add(const Request& request, EventSink sink);
-  // Returns whether a request wants the hash of its logits, for which rows have to be read.
+  // Returns whether any request asks for the hash of its logits. If so, the host reads the logits.
   bool wants_logits() const { return num_hashed_ > 0; }
   std::vector<RequestId> ids() const;
 
-  // Notes the requests whose first chunks the plan has.
+  // Notes the start of the requests whose first chunks are in the plan.
   void start(const Plan& plan);
-  // Sends what a step gave; its plan has been committed. Returns the requests that cannot go on,
-  // because a row of their prompts cannot be read.
+  // Sends the results of a step, whose plan has been committed. Returns the requests that cannot go
+  // on, because a row of their prompts could not be scored or pooled.
   std::vector<RequestId> deliver(const Plan& plan, const StepOutput& output);
   // Sends the last events of sequences that did not end with a token. Returns how many requests
-  // have ended with these.
+  // have ended with these sequences.
   int deliver_ends(std::span<const std::unique_ptr<Sequence>> finished);
   // Ends every request with this error.
   void fail_all(const Status& reason);
@@ -47,15 +47,14 @@ class ActiveRequests {
  private:
   struct ActiveRequest {
     EventSink sink;
-    int num_unfinished = 0;         // samples
+    int num_unfinished = 0;         // samples that have not ended
     std::vector<bool> is_finished;  // [n]
-    QueueDemand demand;             // of the queue, while it waits
+    QueueDemand demand;             // room in the queue that it takes while it waits
     std::optional<Clock::TimePoint> started;
-    std::vector<std::optional<TokenLogprobs>>
-        prompt_logprobs;                       // until sample 0's first event takes them
-    std::vector<std::uint64_t> logits_hashes;  // [n], where asked for
-    std::vector<double> pooled_sum;            // [hidden] of the rows so far, where it pools
-    Status error;                              // why it is being given up
+    std::vector<std::optional<TokenLogprobs>> prompt_logprobs;  // moved into sample 0's first event
+    std::vector<std::uint64_t> logits_hashes;                   // [n]; empty unless asked for
+    std::vector<double> pooled_sum;  // [hidden]: sum of the rows so far, if it pools
+    Status error;                    // the error that ends it; ok: none
   };
 
   std::vector<RequestId> take_prompt_rows(const Plan& plan, const StepOutput& output);

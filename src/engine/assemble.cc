@@ -16,10 +16,10 @@
 namespace pagoda {
 namespace {
 
-// The share of the time that loading weights takes, where kernels are built behind it.
+// Share of the start-up time that loading the weights takes. The rest is for building kernels.
 constexpr double kWeightsShare = 0.9;
 
-// Returns a progress that reports its share within [from, to] of the whole.
+// Returns a callback that maps its share of [0, 1] to [from, to] and reports that to `whole`.
 LoadProgress part_of(const LoadProgress& whole, double from, double to) {
   return [&whole, from, to](double share) {
     if (whole) whole(from + share * (to - from));
@@ -80,13 +80,14 @@ Result<std::unique_ptr<Exec>> make_exec_of(const EngineOptions& options) {
   return exec;
 }
 
-// The parts of the tier below the prefix cache; none where there is no tier.
+// The parts of the tier below the prefix cache; null if there is no tier.
 struct TierParts {
   std::unique_ptr<BlockFiles> files;
   std::optional<BlockMemory> memory;
 };
 
-// Adds the prefix cache, with a tier below it where that has parts. `parts` has all that steps need.
+// Adds the prefix cache, and the tier below it if `tier` has parts. REQUIRES: `parts` has all that
+// steps need.
 Status add_prefix_cache(const Checkpoint& checkpoint, const ModelConfig& config,
                         const EngineOptions& options, const KvLayout& layout,
                         const SchedulerOptions& scheduler, TierParts tier, EngineParts& parts) {
@@ -106,8 +107,8 @@ Status add_prefix_cache(const Checkpoint& checkpoint, const ModelConfig& config,
   return ok_status();
 }
 
-// Returns the config for contexts as long as the options ask for, whatever memory then allows: what a
-// model computes must not depend on that.
+// Returns the config for the context length that the options ask for, even if memory holds less:
+// what a model computes must not depend on memory.
 ModelConfig served_config(const ModelConfig& trained, const EngineOptions& options) {
   ModelConfig config = trained;
   set_served_context(config, options.max_model_len > 0

@@ -1,4 +1,4 @@
-// assemble: a checkpoint and options become the parts of an engine. The only place that does it.
+// assemble: makes the parts of an engine from a checkpoint and options. No other code does it.
 #pragma once
 
 #include <functional>
@@ -27,10 +27,10 @@ using RunnerFactory = std::function<std::unique_ptr<StepRunner>(RunnerParts)>;
 
 std::unique_ptr<StepRunner> make_model_runner(RunnerParts parts);
 
-// Makes the Exec, loads the weights and sizes the KV cache, on the thread that will step. Options
-// left at 0 are filled in; where memory is short max_model_len shrinks, with one line in the log
-// that says so. Errors: the checkpoint's and the backend's, and kResourceExhausted where not even
-// one sequence of a block fits.
+// Makes the Exec, loads the weights and sizes the KV cache, on the thread that will run the steps.
+// Options left at 0 get their defaults. If memory is short, max_model_len is lowered and a warning
+// is logged. Errors: those of the checkpoint and the backend, and kResourceExhausted if not even
+// one sequence of one block fits.
 Result<EngineParts> assemble(const Checkpoint& checkpoint, const ModelConfig& config,
                              const EngineOptions& options, const LoadProgress& on_progress = {},
                              const RunnerFactory& make_runner = make_model_runner);

@@ -1,5 +1,5 @@
-// A sequence may get any of the free blocks: plans, preemptions and what the prefix cache gives are
-// the same in any order.
+// Plans, preemptions and hits of the prefix cache are the same in whatever order free blocks are
+// handed out.
 #include <gtest/gtest.h>
 
 #include <iostream>
@@ -15,7 +15,7 @@ constexpr std::uint64_t kSeed = 20261122;
 
 struct Traffic {
   int block_size = 4;
-  int num_tokens = 200;  // that the pool holds
+  int num_tokens = 200;  // tokens that the pool holds
   bool has_cache = false;
 };
 
@@ -32,8 +32,8 @@ class Steps {
                     .max_model_len = 60},
                    pool_, cache_.get()) {}
 
-  // Makes arrivals, a cancellation and a step, drawn from the number; returns false when all has
-  // ended.
+  // Makes random arrivals, a cancellation and a step; `number` is the step's number and part of the
+  // seed. Returns false when no request is left.
   bool step(std::uint64_t number) {
     std::mt19937_64 random(kSeed + number);
     const auto below = [&](int end) { return static_cast<int>(random() % std::uint64_t(end)); };
@@ -55,7 +55,7 @@ class Steps {
     return true;
   }
 
-  // All that was planned, but for block ids.
+  // Returns everything that was planned, except block ids.
   const std::vector<std::uint64_t>& plans() const { return plans_; }
   const SchedulerCounters& counters() const { return scheduler_.counters(); }
   int num_consecutive() const { return num_consecutive_; }
@@ -104,7 +104,7 @@ TEST(BlockOrder, ChangesNoPlan) {
         num_preemptions += consecutive.counters().num_preemptions;
         num_hits += consecutive.counters().num_prefix_hits;
         EXPECT_EQ(lowest.counters().num_preemptions, consecutive.counters().num_preemptions);
-        // Where there is room for it, an order that looks for runs finds them.
+        // If memory has room for it, the order kConsecutive finds consecutive blocks.
         if (num_tokens == 1600 && !has_cache && block_size < 16) {
           EXPECT_GT(consecutive.num_consecutive(), 2 * lowest.num_consecutive());
         }

@@ -42,8 +42,8 @@ void hash_part(FilePart& part) {
   part.digest = sha256(bytes);
 }
 
-// Returns a digest of the files' bytes in their order: of each file's size, and of the digests of
-// its parts.
+// Returns a digest of the files in their order: of the sizes of all, then of the digests of all
+// parts.
 Result<Sha256Digest> hash_files(const std::vector<std::string>& paths) {
   Sha256 hash;
   std::vector<FilePart> parts;
@@ -63,7 +63,7 @@ Result<Sha256Digest> hash_files(const std::vector<std::string>& paths) {
   try {
     for (int i = 1; i < default_num_threads(); ++i) threads.push_back(start_thread(hash_parts));
   } catch (const NoThread&) {
-    // Those that are there, and this one, do it all.
+    // The threads that have started, and this one, hash all parts.
   }
   hash_parts();
   for (std::thread& thread : threads) thread.join();
@@ -74,7 +74,7 @@ Result<Sha256Digest> hash_files(const std::vector<std::string>& paths) {
   return hash.finish();
 }
 
-// Returns in words how keys and values lie in a block, and in which formats.
+// Describes the layout and the formats of keys and values in words.
 std::string text_of(const KvLayout& layout) {
   std::string text = fmt::format("blocks of {} tokens;", layout.block_size);
   for (const LayerKvLayout& layer : layout.layers) {
@@ -122,7 +122,7 @@ Result<Sha256Digest> hash_fixed_prompt(const CacheScopeParts& parts,
     scheduler.commit(plan, {});
   }
   (void)scheduler.take_finished();
-  parts.runner.abandon();  // the engine's own scheduler counts arrivals anew
+  parts.runner.abandon();  // the engine's own scheduler counts arrivals from 0 again
   return digest;
 }
 

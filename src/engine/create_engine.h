@@ -1,4 +1,4 @@
-// create_engine: a checkpoint behind a running engine.
+// create_engine: makes a running engine from a checkpoint.
 #pragma once
 
 #include <memory>
@@ -11,8 +11,8 @@
 
 namespace pagoda {
 
-// Starts the engine's thread, which assembles the engine's parts (engine/assemble.h says what that
-// fills in, and its errors), and returns when it is ready.
+// Starts the engine's thread, which assembles the engine's parts, and returns when it is ready.
+// engine/assemble.h tells which options get defaults, and the errors.
 Result<std::unique_ptr<Engine>> create_engine(const Checkpoint& checkpoint,
                                               const ModelConfig& config,
                                               const EngineOptions& options,

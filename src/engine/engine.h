@@ -1,7 +1,7 @@
-// Engine: continuous batching behind two queues. Requests in, events out, one thread between.
+// Engine: continuous batching on one thread. Requests come in through a queue, and their results go
+// out as events.
 //
-// The loop follows nano-vllm's three lines: plan, forward and sample, commit. All public members
-// are thread-safe.
+// The loop follows nano-vllm: plan, forward and sample, commit. All public members are thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +21,11 @@
 
 namespace pagoda {
 
-// Room that requests take in the queue until their first tokens are computed. A request is a prompt
-// with all its samples, which wait and start together.
+// Room that requests take in the queue until their first step starts. A request is a prompt with
+// all its samples, which wait and start together.
 struct QueueDemand {
   int num_requests = 1;
-  std::int64_t num_bytes = 0;  // each sample keeps its prompt, and about 1 KiB besides
+  std::int64_t num_bytes = 0;  // each sample keeps its prompt and about 1 KiB more
 
   static QueueDemand of(const GenerationRequest& request) {
     const auto num_tokens = static_cast<std::int64_t>(request.prompt_token_ids.size());
@@ -49,38 +49,40 @@ inline constexpr std::int64_t kMaxQueueBytes = 128 << 20;
 struct OutputEvent {
   int sample_index = 0;  // in [0, n)
   std::vector<int> token_ids;
-  std::vector<TokenLogprobs> logprobs;  // one a token id, where SamplingParams::logprobs asks
-  // With a sample's first event, where SamplingParams::prompt_logprobs asks: one a prompt token,
-  // the first one's empty.
+  std::vector<TokenLogprobs> logprobs;  // one per token id, if SamplingParams::logprobs is set
+  // Set in sample 0's first event if SamplingParams::prompt_logprobs is set: one per prompt token,
+  // empty for the first token.
   std::vector<std::optional<TokenLogprobs>> prompt_logprobs;
-  // With the only event of a request that pools: [hidden_size], not normalised. Its finish_reason is
-  // kLength.
+  // Set in the only event of a request that pools: [hidden_size], not normalised. The finish_reason
+  // of that event is kLength.
   std::vector<float> embedding;
   FinishReason finish_reason = FinishReason::kNone;
-  std::optional<int> stop_token_id;  // of kStop: the id that ended it; it is the last of token_ids
-  int num_cached_tokens = 0;         // prompt tokens that the prefix cache had, in whole blocks
-  Status error;                      // of kError
-  Clock::TimePoint started;          // when a step first took the request out of the queue
-  Clock::TimePoint time;             // when the engine sent it
-  std::uint64_t logits_hash =
-      0;  // at the end, where asked for: over the bits of every sampled row, in order
+  // For kStop: the id that ended the sample, the last of token_ids.
+  std::optional<int> stop_token_id;
+  int num_cached_tokens = 0;  // prompt tokens that the prefix cache had, in whole blocks
+  Status error;               // for kError
+  Clock::TimePoint started;   // when the request's first step started
+  Clock::TimePoint time;      // when the engine sent the event
+  // Set in the last event if the request asks for it: a hash of the bits of every sampled row, in
+  // order.
+  std::uint64_t logits_hash = 0;
 };
 
-// Called on the engine's thread: hands the event on and returns. The last event of each sample has
-// a finish_reason; after the last sample's, the sink is destroyed.
+// Called on the engine's thread, so it only hands the event on and returns. The last event of each
+// sample has a finish_reason. The sink is destroyed after the last event of the last sample.
 using EventSink = std::function<void(OutputEvent)>;
 
 // The KV cache as it was sized at the start.
 struct KvCacheInfo {
   KvFormats formats;                // of the layers that are not skipped
-  std::vector<int> skipped_layers;  // in bfloat16 instead
+  std::vector<int> skipped_layers;  // kept in bfloat16 instead
   int block_size = 1;               // tokens
   int num_blocks = 0;
   std::vector<int> group_windows = {0};  // of each cache group (kv/cache_groups.h)
-  std::int64_t bytes_per_token = 0;      // in all layers that hold it
+  std::int64_t bytes_per_token = 0;      // in all layers together
   bool has_prefix_cache = false;
 
-  // Returns how many sequences of so many tokens fit. REQUIRES: num_tokens > 0.
+  // Returns how many sequences of num_tokens tokens fit. REQUIRES: num_tokens > 0.
   int num_sequences(int num_tokens) const {
     return num_blocks / CacheGroups(block_size, group_windows).most_held(num_tokens);
   }
@@ -90,11 +92,11 @@ struct EngineLimits {
   int max_model_len = 0;  // tokens of prompt and output together
   int max_num_seqs = 0;
   int max_num_batched_tokens = 0;
-  int max_queue = 0;  // requests that wait, whatever their samples
+  int max_queue = 0;  // waiting requests, each counted once with all its samples
   int vocab_size = 0;
-  bool has_head = true;  // else requests have to pool
+  bool has_head = true;  // false: only requests that pool are served
   Backend backend = Backend::kCpu;
-  std::string arithmetic;  // Exec's
+  std::string arithmetic;  // Exec::arithmetic()
   KvCacheInfo kv_cache;
 };
 
@@ -104,31 +106,33 @@ class Engine {
 
   virtual const EngineLimits& limits() const = 0;
 
-  // Answers as submit() would at this moment for requests that take so much of the queue:
-  // kInvalidArgument (it never holds as much), kResourceExhausted (not now), kUnavailable. A caller
-  // asks before it reads a request's texts, and before it queues a part of several prompts.
+  // Returns the status that submit() would give now for requests with this demand: kInvalidArgument
+  // (more than the queue ever holds), kResourceExhausted (more than it has free now) or
+  // kUnavailable. Callers check before they read a request's texts, and before they submit the
+  // first of several prompts.
   virtual Status check_room(const QueueDemand& demand) const = 0;
-  // Draws the seed that a request without one would get, for a caller that has to know it. That
+  // Draws the seed that a request without one would get, for a caller that has to know it. The same
   // seed gives the same answer again, here or by another engine of this model and these options.
   virtual std::uint64_t draw_seed() = 0;
   // Checks the request and queues it. kInvalidArgument: an empty or over-long prompt, ids out of
   // range, a sampling value out of range, or more memory than the queue has. kResourceExhausted:
-  // the queue is full. kUnavailable: draining, or dead.
+  // the queue is full. kUnavailable: the engine drains or has failed.
   virtual Result<RequestId> submit(GenerationRequest request, EventSink sink) = 0;
   // Frees the request's blocks within one step; its samples end with kCancelled. Unknown ids are
   // ignored.
   virtual void cancel(RequestId id) = 0;
-  // Ends one sample, whose text has met a stop string; its last event has kCancelled.
+  // Ends one sample because its text contains a stop string. Its last event has kCancelled.
   virtual void cancel_sample(RequestId id, int sample_index) = 0;
 
   virtual EngineStats stats() const = 0;
 
-  // Forgets what the prefix cache holds of an owner's requests for none that runs: those that are
-  // submitted later find nothing of it in memory. Blocks of a --prefix-cache-dir stay there.
+  // Drops an owner's blocks from the prefix cache, except those that running requests hold.
+  // Requests that are submitted later find none of the dropped blocks. Blocks in --prefix-cache-dir
+  // stay.
   virtual void reset_prefix_cache(const std::string& cache_owner) = 0;
 
-  // Refuses new requests and returns when the running ones are done, or at the deadline, when the
-  // rest is cancelled.
+  // Refuses new requests, and returns when the running ones have ended. At the deadline it cancels
+  // those that still run.
   virtual void drain(double deadline_s) = 0;
 };
 

@@ -10,10 +10,11 @@
 namespace pagoda {
 namespace {
 
-constexpr double kPrefaultShare = 0.5;  // of steps' time, where a system is slow to give memory
+// Paging in memory takes at most this share of the steps' time.
+constexpr double kPrefaultShare = 0.5;
 
-// Runs a part of a step. An exception of a backend's library is a failed step and no more: the
-// library has kept nothing.
+// Runs a part of a step. An exception from a backend's library fails only this step, because the
+// library keeps no state from it.
 template <typename Part>
 Status guarded(Part&& part) {
   Status status;
@@ -70,13 +71,15 @@ EngineCore::LaunchedStep EngineCore::launch(const Plan& plan, Clock::TimePoint s
   return {.plan = &plan, .start = start, .status = std::move(status)};
 }
 
-// Draws the rows that have waited for the step before; the current step cannot end without them.
+// Draws the rows that have waited for tokens of the step before. The current step cannot end
+// without them.
 void EngineCore::draw() {
   if (!current_->status.ok()) return;
   current_->status = guarded([&] { return parts_.runner->draw(*current_->plan); });
 }
 
-// Launches the step behind the current one, where there is one that need not wait.
+// Launches the step after the current one. Returns false if there is none, or if it has to wait for
+// the commit.
 bool EngineCore::look_ahead() {
   if (!parts_.runner->has_lookahead()) return false;
   const Clock::TimePoint start = clock_.now();
@@ -86,7 +89,7 @@ bool EngineCore::look_ahead() {
   return true;
 }
 
-// Ends the current step: waits for its results and hands them on, or fails it.
+// Ends the current step: waits for its results and delivers them, or fails it.
 Status EngineCore::end_step() {
   const Plan& plan = *current_->plan;
   const StepOutput* output = nullptr;
@@ -102,7 +105,8 @@ Status EngineCore::end_step() {
   const auto seconds = [&] { return seconds_between(start, clock_.now()); };
   const double computed_in_s = seconds();
   if (status.ok()) {
-    // Rows that the host has drawn: the device need not wait for what else there is to do.
+    // The host has drawn the last rows: launch the next step now, so that the device works during
+    // commit and delivery.
     if (!next_) look_ahead();
     parts_.scheduler->commit(plan, output->outcomes, computed_in_s);
     for (const RequestId id : requests_.deliver(plan, *output)) parts_.scheduler->cancel(id);

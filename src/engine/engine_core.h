@@ -1,17 +1,17 @@
 // EngineCore: the engine's loop without its thread. One call of step() plans, computes, commits and
-// delivers; nano-vllm's three lines with what a server needs around them.
+// delivers one step.
 //
-// With lookahead a step is started before the one in front of it has been read, committed and
-// delivered: the device has its next work while the host does its own.
+// With lookahead step N + 1 is launched before the results of step N are read, committed and
+// delivered. So the device computes while the host works.
 //
 //   device   | step N ........ | step N + 1 .... | step N + 2
 //   host      launch N + 1 | read N, commit, deliver, launch N + 2 | read N + 1, ...
 //
-// A step that fails, or throws, ends the requests in it with an error and frees what they held. The
-// step behind it does as well; the next ones work. A step that fails with kUnavailable says that
-// the device is gone, and none after it can work.
+// A step that fails or throws ends its requests with an error and frees their blocks. So it does
+// with the requests of a step that is already launched after it; later steps work. If a step fails
+// with kUnavailable, the device is lost and no later step can work.
 //
-// Belongs to one thread, but for check(), limits() and draw_seed().
+// Belongs to one thread, except check(), limits() and draw_seed().
 #pragma once
 
 #include <atomic>
@@ -31,7 +31,7 @@ namespace pagoda {
 class EngineCore {
  public:
   // Makes a core over these parts. leaves_queue: see ActiveRequests. clock: measures the durations
-  // that the scheduler is told, and the times of events; it outlives the core.
+  // that the scheduler gets, and the times of events; it outlives the core.
   explicit EngineCore(
       EngineParts parts, ActiveRequests::LeavesQueue leaves_queue = [](const QueueDemand&) {},
       const Clock& clock = Clock::system());
@@ -41,36 +41,37 @@ class EngineCore {
     return check_request(request, limits(), *parts_.scheduler);
   }
   const EngineLimits& limits() const { return parts_.limits; }
-  // Draws a seed as Engine does. Thread-safe.
+  // Draws a seed: see Engine. Thread-safe.
   std::uint64_t draw_seed() { return drawn_seed(num_drawn_seeds_++, parts_.seed); }
 
   // Queues a request. REQUIRES: check(request), and an id that no other request has had.
   void add(RequestId id, GenerationRequest request, EventSink sink);
-  // Cancels as Engine does. The last events come with this call or, of sequences that are in a
-  // step, with its end.
+  // Cancels as Engine does. The last events are sent by this call; those of sequences in a step in
+  // flight, when that step ends.
   void cancel(RequestId id);
   void cancel_sample(RequestId id, int sample_index);
 
-  // Ends one step, and starts the one behind it where there is lookahead. False: nothing can be
-  // computed now, because there is nothing (idle()) or because all that there is awaits masks or
-  // blocks. kUnavailable: the device is gone; fail_all() is all that is left to do.
+  // Ends one step and, with lookahead, launches the next one. False: nothing can be computed now,
+  // because there are no requests (idle()) or all of them wait for masks or blocks. kUnavailable:
+  // the device is lost, and the caller has to call fail_all().
   Result<bool> step();
   bool idle() const { return parts_.scheduler->idle(); }
 
   // Pages in a small part of the memory that later steps need; false: nothing was left to do.
   bool prefault();
-  // Does the same, unless that has taken its share of the steps' time already.
+  // Does the same, unless paging in has used up its share of the steps' time.
   void prefault_between_steps();
 
-  // Ends every request with kCancelled, and the steps in flight. Errors: as step().
+  // Ends every request with kCancelled, and completes the steps in flight. Errors: as step().
   Status cancel_all();
-  // Ends every request with this error. The core takes no more of them.
+  // Ends every request with this error. The caller adds no further requests.
   void fail_all(const Status& reason) { requests_.fail_all(reason); }
   // Resets the prefix cache as Engine does.
   void reset_prefix_cache(const std::string& cache_owner);
-  // Gives the tier below the prefix cache all that this holds, and waits for it. REQUIRES: idle().
+  // Stores all blocks of the prefix cache in the tier below it, waiting for room in the tier's
+  // queue. REQUIRES: idle().
   void store_cache();
-  // Gives back what belongs to the thread that steps. check() and limits() still answer.
+  // Destroys what has to be destroyed on the thread of the steps. check() and limits() still work.
   void close();
 
   // Returns the statistics without what only an Engine knows: its queue, and whether it is healthy.
@@ -98,10 +99,11 @@ class EngineCore {
   const Clock& clock_;
   ActiveRequests requests_;
   StepCounters counters_;
-  std::optional<LaunchedStep> current_;  // whose results come next
-  std::optional<LaunchedStep> next_;     // behind it
-  Clock::TimePoint last_end_;            // of a step
-  double prefault_debt_s_ = 0;           // until it is paid off, no memory is paged in
+  std::optional<LaunchedStep> current_;  // the oldest one, whose results are read next
+  std::optional<LaunchedStep> next_;     // launched after current_
+  Clock::TimePoint last_end_;            // when the last step ended
+  // Time spent on paging in, less its share of the steps' time. Above 0: nothing is paged in.
+  double prefault_debt_s_ = 0;
 };
 
 }  // namespace pagoda

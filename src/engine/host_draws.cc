@@ -7,8 +7,8 @@
 namespace pagoda {
 namespace {
 
-// The time that a step's rows wait for their masks, all together, and how much longer where none of
-// them has one.
+// How long the rows of a step wait for their masks, all together, and how much longer if none of
+// them has its mask.
 constexpr std::chrono::milliseconds kMaskPatience(10), kMorePatience(90);
 
 }  // namespace
@@ -54,15 +54,16 @@ void HostDraws::add(Sequence& sequence, std::span<const float> logits) {
   const HostRow row = {
       .outcome = outcomes_->size() - 1, .sequence = &sequence, .sampling = sampling};
   if (!may_defer(sequence)) return take_mask(row);
-  // A mask that seems near may take long nevertheless: then it delays this step, and no other does.
+  // A mask that seems near may still take long. Then it delays this step, but after the deadline no
+  // other mask does.
   TokenMaskSource& source = *sequence.mask_source();
   const bool is_near = source.is_mask_near() && Clock::system().now() < mask_deadline_;
   if (is_near || source.wait_for_mask(/*deadline=*/{})) return take_mask(row);
   rows_without_mask_.push_back(row);
 }
 
-// Returns whether a draw may be deferred. A sequence's first token may not: its mask is there from
-// the start.
+// Returns whether a draw may be deferred. The draw of a sequence's first token may not: its mask is
+// ready from the start.
 bool HostDraws::may_defer(const Sequence& sequence) const {
   return may_defer_ && sequence.mask_source() != nullptr && sequence.num_output_tokens() > 0;
 }
@@ -87,8 +88,8 @@ void HostDraws::take_mask(HostRow row) {
   rows_.push_back(row);
 }
 
-// Waits until the deadline, or longer where nothing else comes of the step: then only new requests
-// are held up.
+// Waits for masks until the deadline, or longer if no row of the step has its mask. Then only new
+// requests are delayed.
 void HostDraws::wait_for_masks(bool is_decode) {
   const bool is_all = is_decode && rows_without_mask_.size() == outcomes_->size();
   const auto deadline = is_all ? mask_deadline_ + kMorePatience : mask_deadline_;

@@ -1,11 +1,11 @@
-// HostDraws: the rows of a step that the host draws. It draws them where ops do not do what their
-// parameters ask for, or where the backend has no lookahead.
+// HostDraws: draws a step's tokens on the host: for rows whose parameters the ops do not support,
+// and for all rows of a backend without lookahead.
 //
-// A grammar's mask may take longer than a step. Without lookahead the rows of a step wait for their
-// masks for 10 ms together. They wait for 100 ms where nothing else comes of the step: decodes
-// alone, none with its mask. The draw of a row whose mask is not there by then is deferred, and the
-// others go on. With lookahead, where the next step is launched for tokens that are not known yet,
-// all rows wait.
+// A grammar's mask may take longer to compute than a step. Without lookahead all rows of a step
+// together wait 10 ms for their masks. They wait 100 ms if the step would otherwise give no token:
+// it has only decodes, and none of them has its mask. The draw of a row whose mask is not ready by
+// then is deferred, and the other rows are drawn. With lookahead all rows wait, because the next
+// step is already launched for their tokens.
 //
 // Belongs to the engine thread.
 #pragma once
@@ -23,22 +23,22 @@
 
 namespace pagoda {
 
-// Returns what decides the token behind the sequence's first `context_len` ones, but for its
-// logits, its mask and its state. The tokens are the sequence's own: valid until it changes.
+// Returns the inputs of the draw at position context_len, except its logits, mask and state. Its
+// tokens refer to the sequence: they are valid until the sequence changes.
 RowSampling row_of(const Sequence& sequence, int context_len, std::span<const int> eos_token_ids);
 
 class HostDraws {
  public:
-  // Makes the host's draws. may_defer: whether a step may end without the draws whose masks are
-  // late. `exec` outlives this.
+  // Makes a sampler for each thread. may_defer: whether a step may end without the draws whose
+  // masks are late. `exec` outlives this.
   HostDraws(Exec& exec, int vocab_size, std::span<const int> eos_token_ids,
             const std::vector<std::shared_ptr<const LogitsProcessor>>& logits_processors,
             bool may_defer);
 
-  // Starts a step, whose outcomes come into `outcomes`, which lives until draw().
+  // Starts a step. Its outcomes are appended to `outcomes`, which has to live until draw().
   void begin_step(std::vector<SampleOutcome>& outcomes);
-  // Appends an outcome, for which draw() will draw from this row, [vocab]. A sequence that has
-  // ended while the step ran draws nothing: its state is what it was at its end.
+  // Appends an outcome, which draw() draws from this row, [vocab]. Nothing is drawn for a sequence
+  // that has ended while the step ran: its state stays as it was at its end.
   void add(Sequence& sequence, std::span<const float> logits);
   // Waits for masks and draws the rows. is_decode: the step has no prompt tokens.
   void draw(bool is_decode);
@@ -59,7 +59,7 @@ class HostDraws {
   std::vector<int> eos_token_ids_;
   bool has_processors_ = false;
   bool may_defer_ = false;
-  std::vector<Sampler> samplers_;  // one a thread
+  std::vector<Sampler> samplers_;  // one per thread
   RowMasks row_masks_;
   std::vector<SampleOutcome>* outcomes_ = nullptr;
   std::vector<HostRow> rows_;

@@ -41,7 +41,7 @@ std::int64_t pool_bytes(const EngineOptions& options, const KvSizing& sizing,
   return std::min({wanted, available_bytes / 2, std::max(kDefaultPoolBytes, context_bytes)});
 }
 
-// Returns the longest context, of up to max_model_len tokens, that so many blocks hold.
+// Returns the longest context, of up to max_model_len tokens, that num_blocks blocks hold.
 int longest_context(const CacheGroups& groups, int num_blocks, int max_model_len) {
   int held = 0, too_long = max_model_len + 1;
   while (too_long - held > 1) {
@@ -106,7 +106,7 @@ Result<KvSizing> size_kv_cache(const EngineOptions& options, const ModelConfig& 
   if (!is_contiguous) deal_into_groups(sizing.layout, sizing.max_model_len);
   const std::int64_t bytes = pool_bytes(options, sizing, available_bytes);
   if (is_contiguous) {
-    // One block a sequence: fewer sequences before shorter ones.
+    // One block per sequence. Short memory lowers the number of sequences before their length.
     const std::int64_t tokens = bytes / sizing.layout.bytes_per_token();
     sizing.max_model_len = static_cast<int>(std::min<std::int64_t>(sizing.max_model_len, tokens));
     if (sizing.max_model_len > 0) {
@@ -116,7 +116,7 @@ Result<KvSizing> size_kv_cache(const EngineOptions& options, const ModelConfig& 
     sizing.layout.block_size = sizing.max_model_len;
     sizing.num_blocks = sizing.max_num_seqs;
   } else {
-    int slots = 1;  // of a block
+    int slots = 1;  // slots per block
     for (const KvTable& table : sizing.layout.tables)
       slots = std::max(slots, table.num_parts * sizing.layout.block_size);
     const std::int64_t by_memory = bytes / sizing.layout.bytes_per_block();

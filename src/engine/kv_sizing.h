@@ -19,18 +19,19 @@ struct KvSizing {
   int max_num_seqs = 0;
 };
 
-// Decides how entries lie, a layer at a time. `backend` chooses the format that `auto` means.
-// kInvalidArgument for a skipped layer that the model has not, and for int4 of an odd head_dim.
+// Decides the format and shape of each layer's entries. `backend` chooses the format that `auto`
+// means. kInvalidArgument: a skipped layer that the model lacks or that reads another layer's
+// entries, or int4 with an odd head_dim.
 Result<KvLayout> lay_out_kv_cache(const EngineOptions& options, const ModelConfig& config,
                                   Backend backend);
 
-// Decides how many blocks the KV cache has, and how long a context may be; entries lie as
-// lay_out_kv_cache() says. `available_bytes` is what the machine has left after the weights.
-// By default the pool holds max_num_seqs contexts of the model's length. It stays within half of
-// what is available and 4 GiB, or one whole context where that is more. A pool that cannot hold one
-// whole context shortens max_model_len. kInvalidArgument: a context of one token, a number of
-// blocks in the contiguous layout, a skipped layer that the model lacks, int4 of an odd head_dim.
-// kResourceExhausted: not even one block, or a context of two tokens, fits.
+// Decides how many blocks the KV cache has, and how long a context may be. Entries have the layout
+// of lay_out_kv_cache(). `available_bytes` is what the machine has left after the weights. By
+// default the pool holds max_num_seqs contexts of the model's length. It stays within half of what
+// is available and 4 GiB, or one whole context if that is more. A pool that cannot hold one whole
+// context shortens max_model_len. kInvalidArgument: a context of one token, a number of blocks in
+// the contiguous layout, or an error of lay_out_kv_cache(). kResourceExhausted: not even one block,
+// or a context of two tokens, fits.
 Result<KvSizing> size_kv_cache(const EngineOptions& options, const ModelConfig& config,
                                Backend backend, std::int64_t available_bytes);
 

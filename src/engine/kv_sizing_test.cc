@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::int64_t kGiB = std::int64_t{1} << 30;
 
-// Returns 2 layers of 2 heads of 8: 64 bytes a token and layer in bfloat16. A window as long as the
-// context makes no cache group of its own.
+// Returns 2 layers of 2 heads of 8: 64 bytes per token and layer in bfloat16. A window as long as
+// the context makes no cache group of its own.
 ModelConfig small_config() {
   ModelConfig config;
   config.max_position_embeddings = 1000;
@@ -116,8 +116,8 @@ ModelConfig smollm2_config(int head_dim) {
 TEST(KvSizing, CodesHoldTwoToThreeAndAHalfTimesTheBlocks) {
   struct Room {
     KvFormats formats;
-    std::int64_t smollm2_bytes;  // a token
-    double at_64, at_128;        // blocks in equal memory, beside bfloat16's
+    std::int64_t smollm2_bytes;  // bytes per token
+    double at_64, at_128;        // blocks in equal memory, as multiples of bfloat16's
   };
   const EngineOptions plain = {.kv_cache_memory_bytes = kGiB};
   for (const Room& room : {Room{kInt8, 11'880, 1.94, 1.97}, Room{kK8v4, 9'180, 2.51, 2.59},
@@ -176,7 +176,8 @@ TEST(KvSizing, ALayerThatReadsAnotherOnesCacheTakesNoMemory) {
   EXPECT_EQ(sizing->layout.bytes_per_token(), alone->layout.bytes_per_token());
   EXPECT_EQ(sizing->layout.bytes_per_block(), alone->layout.bytes_per_block());
   EXPECT_EQ(sizing->layout.layers.back().source, 1);
-  // Its format is that of the layer which it reads.
+  // A layer that reads another layer's entries has that layer's format, and cannot be skipped
+  // itself.
   const auto skipped =
       size_kv_cache({.kv_cache_skipped_layers = {.layers = {2}}}, config, Backend::kCpu, kGiB);
   EXPECT_EQ(skipped.status().message(),
@@ -222,8 +223,8 @@ TEST(KvSizing, AWindowsMemoryIsAWindow) {
     const KvSizing full = *size_kv_cache(options, without, Backend::kCpu, kGiB);
     EXPECT_EQ(sizing.max_model_len, 32'768);
     EXPECT_GE(sequences_in(sizing, 32'768), 5 * sequences_in(full, 32'768));
-    // Both kinds of layers need as much for a context within the window: but for the two places of
-    // 28 that are empty.
+    // For a context within the window both kinds of layers need the same memory. Only the two empty
+    // places of 28 are lost.
     EXPECT_GE(sequences_in(sizing, 512), sequences_in(full, 512) * 25 / 28);
     EXPECT_LE(sizing.num_blocks * sizing.layout.bytes_per_block(), 16 * kGiB);
   }
@@ -240,7 +241,7 @@ TEST(KvSizing, CodesBesideWindowsHoldMoreThanBFloat16) {
     return static_cast<double>(sequences_in(sizing, 32'768)) / plain;
   };
   EXPECT_NEAR(times(KvFormat::kInt8, KvFormat::kInt8), 1.85, 0.03);
-  // Values of 4 bits do not fill the place that two layers' keys fill.
+  // Values of 4 bits leave part of the place empty that two layers' keys fill.
   EXPECT_NEAR(times(KvFormat::kInt8, KvFormat::kInt4), 1.48, 0.03);
   EXPECT_NEAR(times(KvFormat::kInt4, KvFormat::kInt4), 3.14, 0.05);
 }
@@ -248,7 +249,7 @@ TEST(KvSizing, CodesBesideWindowsHoldMoreThanBFloat16) {
 TEST(KvSizing, AContextOfSeveralGroupsIsAsLongAsItsBlocksReach) {
   const auto sizing = size_kv_cache({.num_kv_blocks = 300}, gemma_3_1b(), Backend::kCpu, 64 * kGiB);
   ASSERT_TRUE(sizing.ok());
-  // 102 blocks of layers that see all, and six times 33.
+  // 102 blocks for the layers that see all, and 33 for each of the six groups with a window.
   EXPECT_EQ(sizing->max_model_len, 102 * 16);
 }
 

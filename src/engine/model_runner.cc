@@ -11,11 +11,12 @@
 namespace pagoda {
 namespace {
 
-// Requests of up to as many tokens do not wait for memory: a long one, or as many as take so many
-// bytes.
+// Memory for this many tokens is paged in ahead, so that requests do not wait for it: the tokens
+// that fit kMostPrefaultedBytes, within these bounds.
 constexpr std::int64_t kMostPrefaultedTokens = 8192, kLeastPrefaultedTokens = 1024;
 constexpr std::int64_t kMostPrefaultedBytes = 256 << 20;
-constexpr std::int64_t kPartsOfPrefaulted = 8;  // one of them is what is needed soon
+// While there are prompts, only one of these parts is paged in.
+constexpr std::int64_t kPartsOfPrefaulted = 8;
 
 std::int64_t num_prefaulted_tokens(const KvLayout& layout) {
   return std::clamp(kMostPrefaultedBytes / layout.bytes_per_token(), kLeastPrefaultedTokens,
@@ -86,7 +87,8 @@ Status ModelRunner::forward(const Plan& plan) {
   return status;
 }
 
-// Clears the one that is not in flight: with lookahead the step before still has its results.
+// Clears and returns the next step's place. With lookahead the two places alternate, because the
+// last step still has its results.
 ModelRunner::Step& ModelRunner::start_step(const Plan& plan) {
   if (has_lookahead()) newest_ = 1 - newest_;
   Step& step = steps_[newest_];
@@ -97,8 +99,8 @@ ModelRunner::Step& ModelRunner::start_step(const Plan& plan) {
   return step;
 }
 
-// Takes them from the step before, whose tokens are on the device, or from its outcomes on the
-// host.
+// Takes awaited ids from the step before: on the device if that step is in flight, else from its
+// outcomes on the host.
 void ModelRunner::fill_token_ids(StepBatch& batch) {
   const Step& before = steps_[1 - newest_];
   const Tensor drawn = before.in_flight ? before.rows.drawn : sampler_.upload_tokens();
@@ -116,9 +118,9 @@ Status ModelRunner::draw(const Plan& plan) {
   return sampler_.draw(plan, steps_[newest_].rows);
 }
 
-// Evaluates all at once: the logits, what is drawn from them and every KV array written, by chunks
-// that sample nothing too; where rows are scored or pooled the hidden state as well, which is read
-// tile by tile.
+// Evaluates at once the logits, the tokens drawn from them and all KV arrays, which chunks write
+// even if they sample nothing. If rows are scored or pooled, it also evaluates the hidden state,
+// which is then read tile by tile.
 Status ModelRunner::evaluate(const StepRows& rows) {
   roots_.clear();
   if (rows.logits.defined()) roots_.push_back(rows.logits);

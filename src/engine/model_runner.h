@@ -1,10 +1,10 @@
-// ModelRunner: a plan in, tokens out. Device memory stops here.
+// ModelRunner: computes the tokens of a plan. Its callers handle no device memory.
 //
 // A step is two launches: forward(plan) needs only token ids and starts the model's graph with its
 // KV writes; sample(plan) waits for the logits and draws.
 //
-// With lookahead the next step's forward takes the ids where they are, on the device.
-// step_sampler.h says whether the host or ops draw a row, and when.
+// With lookahead the next step's forward reads the drawn ids on the device. step_sampler.h says
+// whether the host or ops draw a row, and when.
 //
 // Belongs to the engine thread.
 #pragma once
@@ -28,11 +28,11 @@ namespace pagoda {
 
 class ModelRunner final : public StepRunner {
  public:
-  // Makes a runner over these. host_reads_blocks: a step that has been sampled has written its
-  // blocks, whatever it samples.
+  // Makes a runner over these parts. host_reads_blocks: the host reads blocks, so sample() returns
+  // only when the step has written its blocks, even if it samples nothing.
   ModelRunner(Exec& exec, Decoder decoder, KvStore kv, const StepSamplerOptions& options = {},
               bool host_reads_blocks = false);
-  ModelRunner(const ModelRunner&) = delete;  // the sampler looks at its decoder
+  ModelRunner(const ModelRunner&) = delete;  // the sampler refers to decoder_
   ModelRunner& operator=(const ModelRunner&) = delete;
   Status forward(const Plan& plan) override;
   Status draw(const Plan& plan) override;
@@ -49,7 +49,7 @@ class ModelRunner final : public StepRunner {
   struct Step {
     bool in_flight = false;
     StepRows rows;
-    Tensor written;  // the last array of keys or values, where the host reads blocks
+    Tensor written;  // the last array of keys or values, if the host reads blocks
   };
 
   Step& start_step(const Plan& plan);
@@ -61,11 +61,11 @@ class ModelRunner final : public StepRunner {
   Decoder decoder_;
   KvStore kv_;
   const bool host_reads_blocks_;
-  const std::int64_t num_prefaulted_tokens_;  // that prefault() has memory for
+  const std::int64_t num_prefaulted_tokens_;  // for which prefault() pages in memory ahead
   StepInput input_;
   StepSampler sampler_;
   std::array<Step, 2> steps_;
-  int newest_ = 0;  // of steps_
+  int newest_ = 0;  // index in steps_
   std::vector<Tensor> roots_;
   std::uint64_t num_logits_rows_ = 0;
   std::uint64_t num_logits_rows_skipped_ = 0;

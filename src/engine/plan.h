@@ -1,4 +1,4 @@
-// Plan: what a step computes. SampleOutcome: what comes of it. Plans: those that are in flight.
+// Plan: what a step computes. SampleOutcome: the result of one draw. Plans: the plans in flight.
 #pragma once
 
 #include <array>
@@ -18,14 +18,15 @@ struct PlannedSequence {
   Sequence* sequence = nullptr;
   int first_position = 0;
   int num_new_tokens = 0;
-  // The outcome of the step before that is the token at first_position; -1: it is known.
+  // Index, among the outcomes of the step before, of the token at first_position; -1: that token is
+  // known.
   int awaited_outcome = -1;
-  // Rows of the prompt that are read: where the sequence pools, their hidden states become the
-  // prompt's embedding; else each is scored against sequence->token(p + 1).
-  int first_read_row = 0;  // of the chunk
-  int num_read_rows = 0;   // from there
-  // The chunk's last row gives a new token, to the sequence and to each of its forks; it is never
-  // among the scored ones.
+  // Rows of the prompt that are read. If the sequence pools, their hidden states become the
+  // prompt's embedding; else each row is scored against sequence->token(p + 1).
+  int first_read_row = 0;  // index in the chunk
+  int num_read_rows = 0;   // rows from first_read_row on
+  // The chunk's last row gives a new token to the sequence and to each of its forks. Such a row is
+  // never scored.
   bool samples = false;
 
   int context_len() const { return first_position + num_new_tokens; }
@@ -36,49 +37,49 @@ struct Plan {
   std::vector<PlannedCopy> block_copies;
   int num_decodes = 0;  // the first sequences, one token each
   int num_tokens = 0;
-  int num_samples = 0;  // tokens that come of it: of sequences that sample, and of their forks
+  int num_samples = 0;  // tokens that the step samples, those of forks included
 
   bool empty() const { return sequences.empty(); }
-  // Returns whether it has no prompt tokens: every sequence gets one token.
+  // Returns whether the plan has only decodes: every sequence computes one token.
   bool is_decode() const { return num_decodes == static_cast<int>(sequences.size()); }
 };
 
-// The sampler's outcome for one row: a token, or the error of that sequence alone.
+// The sampler's outcome for one row: a token, or an error that ends only this sequence.
 struct SampleOutcome {
   int token_id = 0;
   Status status;
-  // Neither: the row's mask is not there. Only of a sequence that has output; what the row was
-  // drawn from is computed again, to the same bits, once the mask is there.
+  // Neither token nor error, because the row's mask is not ready. The row is computed again, to the
+  // same bits, once the mask is ready. Only for sequences that have output.
   bool is_deferred = false;
 };
 
-// The plans of the steps in flight, two at most, which use the same two vectors again and again.
+// The plans of the steps in flight, at most two. Their memory is reused from step to step.
 // Thread-compatible.
 class Plans {
  public:
   explicit Plans(int max_num_seqs);
 
-  // Starts the next plan, empty but for what has been added to next().block_copies already.
+  // Starts the next plan: clears it, except the copies already in next().block_copies.
   void begin();
-  // Returns the plan that is being made, which may use the memory of one that was committed.
+  // Returns the plan that is being made. It may reuse the memory of a committed plan.
   Plan& next() { return plans_[num_in_flight_ == 0 ? newest_ : 1 - newest_]; }
-  // Decodes go first, whatever the order of the calls.
+  // Adds a sequence's part. Decodes come first in the plan, in whatever order parts are added.
   void add(const PlannedSequence& planned, bool is_decode);
-  // Puts the prefill chunks behind the decodes.
+  // Appends the prefill chunks to the decodes.
   void end();
-  // Puts the next plan in flight; it is in flight from here on.
+  // Puts the next plan in flight and returns it.
   const Plan& launch();
 
   int num_in_flight() const { return num_in_flight_; }
   const Plan& newest() const { return plans_[newest_]; }
-  // Completes the oldest plan in flight; it ends the process where `plan` is another one.
+  // Completes the oldest plan in flight. Ends the process if `plan` is not that one.
   Plan& complete(const Plan& plan);
 
  private:
   std::array<Plan, 2> plans_;
   int newest_ = 0;                         // the last one launched
   int num_in_flight_ = 0;                  // plans that are not committed
-  std::vector<PlannedSequence> prefills_;  // of a plan, until the decodes are all there
+  std::vector<PlannedSequence> prefills_;  // of the next plan, until end() appends them
 };
 
 }  // namespace pagoda

@@ -9,7 +9,7 @@
 namespace pagoda {
 namespace {
 
-constexpr int kLongContext = 4096;  // that attention shares out
+constexpr int kLongContext = 4096;  // so long that attention splits it
 
 // The tokens of a sequence in a step, and its context.
 struct Part {
@@ -17,7 +17,7 @@ struct Part {
   int context_len = 0;
 };
 
-// Makes a step of these parts, decodes first, whose keys and values are written nowhere.
+// Makes a step of these parts, decodes first. Its keys and values are written nowhere.
 HostBatch make_host_batch(const std::vector<Part>& parts) {
   HostBatch host;
   host.max_blocks = 1;

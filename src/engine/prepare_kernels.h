@@ -10,9 +10,9 @@
 
 namespace pagoda {
 
-// Calls every op that a step of this model can call, for one row, a few and many. So the backend
-// lists its kernels and builds them (Exec::prepare_kernels). Computes nothing and leaves the cache
-// as it is. `progress` gets the part that is done, to 1; it may be empty.
+// Calls every op that a step of this model can call, with one row, a few rows and many. From these
+// calls the backend lists its kernels and builds them (Exec::prepare_kernels). Nothing is computed,
+// and the cache stays as it is. `progress` gets the share that is done, up to 1; it may be empty.
 Status prepare_kernels(Exec& exec, const Decoder& decoder, KvStore& kv,
                        const std::function<void(double)>& progress);
 

@@ -1,4 +1,4 @@
-// Admission of a request to an engine: its check, and the seeds of those that bring none.
+// Admission of a request to an engine: its check, and seeds for requests without one.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace pagoda {
 Status check_request(const GenerationRequest& request, const EngineLimits& limits,
                      const Scheduler& scheduler);
 
-// Returns an engine's index-th seed for requests that bring none. It is below 2^53: every client can
+// Returns an engine's index-th seed for requests without one. It is below 2^53, so every client can
 // read it as a JSON number and send it back.
 std::uint64_t drawn_seed(std::uint64_t index, std::uint64_t engine_seed);
 

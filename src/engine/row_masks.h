@@ -1,4 +1,4 @@
-// RowMasks: the tokens that the rows of a step may draw, where grammars hold their sequences.
+// RowMasks: the tokens that the rows of a step may draw, for sequences with a grammar.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ class RowMasks {
 
   void clear();  // keeps the memory
 
-  // Waits for the mask, which others compute, and returns it: [(vocab_size + 31) / 32], valid until
-  // clear(); empty: the sequence has no grammar. A request that ignores the end of sequence may
-  // draw it only if the mask allows nothing else.
+  // Waits for the sequence's mask and returns it: [(vocab_size + 31) / 32], valid until clear();
+  // empty if the sequence has no grammar. A request that ignores the end of sequence may draw it
+  // only if the mask allows nothing else.
   Result<std::span<const std::uint32_t>> of(const Sequence& sequence);
 
  private:

@@ -14,7 +14,7 @@
 namespace pagoda {
 namespace {
 
-// Takes a sequence's tokens of a step from what is left of the shares.
+// Returns how many tokens of the sequence the step computes, and takes them from the shares.
 int take_tokens(const Sequence& sequence, StepShares& shares) {
   const int num_pending = sequence.num_plannable();
   if (num_pending == 1) return shares.decodes ? 1 : 0;
@@ -23,8 +23,8 @@ int take_tokens(const Sequence& sequence, StepShares& shares) {
   return num_tokens;
 }
 
-// Checks the limits, and lowers max_num_seqs to the tokens of a step. A decode is one token, so
-// with more sequences some would never be in a step.
+// Checks the limits, and lowers max_num_seqs to max_num_batched_tokens. A decode takes one token,
+// so of more sequences some would never be in a step.
 SchedulerOptions checked(SchedulerOptions options) {
   PAGODA_CHECK(options.block_size > 0 && options.max_num_seqs > 0 &&
                    options.max_num_batched_tokens > 0 && options.max_model_len > 0,
@@ -113,7 +113,8 @@ const Plan& Scheduler::plan() {
   fetch_blocks();
   plan_step(share_next_step());
   if (plans_.next().empty() && !idle()) {
-    // Those whose step it was found no blocks.
+    // The sequences that the shares were for found no blocks. Try decodes and prompts together, up
+    // to the token budget.
     const auto num_decodes =
         std::count_if(running_.begin(), running_.end(),
                       [](const SequencePtr& sequence) { return sequence->num_plannable() == 1; });
@@ -131,7 +132,7 @@ const Plan* Scheduler::plan_ahead() {
   fetch_blocks();
   const StepShares shares = share_next_step();
   if (num_blocks_wanted(shares) > num_free_blocks()) return nullptr;
-  // So that the next step's sequences can name their outcomes of this one.
+  // Number this step's outcomes, so that the next step can refer to them as its input tokens.
   int num_outcomes = 0;
   for (const PlannedSequence& planned : plans_.newest().sequences) {
     if (!planned.samples) continue;
@@ -142,9 +143,9 @@ const Plan* Scheduler::plan_ahead() {
   return plans_.next().empty() ? nullptr : &plans_.launch();
 }
 
-// Makes the request whose turn it is the first of all: of those that others overtook in the last
-// step, not of those that come back from the tier in this one. It stays that when it runs, too, or
-// it were preempted for those that it went before.
+// Moves the request whose turn it is to the front. This runs before fetched sequences come back, so
+// only those that were overtaken in the last step count. The request keeps its new priority while
+// it runs. Otherwise it would be preempted for the ones that it has passed.
 void Scheduler::give_turn() {
   const std::optional<RequestId> id = waiting_.end_turn();
   if (!id) return;
@@ -182,7 +183,7 @@ StepShares Scheduler::share_next_step() const {
                     });
 }
 
-// Counts what those that run need of the pool for their part of a step.
+// Returns how many blocks of the pool the running sequences need for their part of a step.
 int Scheduler::num_blocks_wanted(StepShares shares) const {
   int num_blocks = 0;
   for (const SequencePtr& sequence : running_) {
@@ -201,8 +202,8 @@ void Scheduler::plan_step(StepShares shares) {
   plans_.end();
 }
 
-// Plans those that run, in their order, so that a sequence that is preempted is not in the plan
-// yet. False: blocks were short.
+// Plans the running sequences in their order, so that a sequence that is preempted is not in the
+// plan yet. Returns false if blocks were short.
 bool Scheduler::plan_running(StepShares& shares) {
   const std::size_t num_running_before = running_.size();
   bool all_grew = true;
@@ -214,14 +215,14 @@ bool Scheduler::plan_running(StepShares& shares) {
     const int num_tokens = take_blocks(i, wanted);
     all_grew &= num_tokens == wanted;
     if (!is_decode) shares.num_prefill_tokens += wanted - num_tokens;
-    if (num_tokens == 0) continue;  // keeps what it has: who comes before it will end
+    if (num_tokens == 0) continue;  // it keeps its blocks until a sequence before it ends
     plans_.add(sequence.plan(num_tokens), is_decode);
   }
   return all_grew && running_.size() == num_running_before;
 }
 
-// Returns the room for the sequence's next tokens: for as many as there are blocks. It is for one
-// at least as long as a sequence fetches, or one behind it can be preempted.
+// Takes blocks for the sequence's next tokens, and preempts fetching and later sequences for them.
+// Returns how many tokens have room: 0 if none of those sequences is left.
 int Scheduler::take_blocks(std::size_t index, int num_tokens) {
   Sequence& sequence = *running_[index];
   while (true) {
@@ -232,7 +233,7 @@ int Scheduler::take_blocks(std::size_t index, int num_tokens) {
   }
 }
 
-// Takes blocks for the sequence's next tokens; returns for how many of them there is room.
+// Takes blocks for the sequence's next tokens, and returns how many tokens have room.
 int Scheduler::grow(Sequence& sequence, int num_tokens) {
   const int begin = sequence.num_planned();
   return tables_.extend(sequence.block_table_, begin, begin + num_tokens, sequence.length(),
@@ -240,7 +241,7 @@ int Scheduler::grow(Sequence& sequence, int num_tokens) {
          begin;
 }
 
-// Puts a sequence back into the queue: the last of those that fetch, or else of those that run.
+// Puts a sequence back into the queue: the last fetching one, or else the last running one.
 void Scheduler::preempt_last() {
   if (!fetching_.empty()) {
     fetching_.back()->release_blocks(tables_);
@@ -270,17 +271,17 @@ void Scheduler::admit_waiting(StepShares& shares) {
   }
 }
 
-// Moves the queue's head to those that run, with as many of its forks as have a place, or says why
-// it has to wait. If all forks had to wait for places, the sequences behind them would wait too,
-// until all those that run have ended.
+// Moves the queue's head, with as many of its forks as have a place, to the running sequences, or
+// says why it has to wait. If it waited for places for all forks, the sequences behind it would
+// wait too, until all running ones have ended.
 Admission Scheduler::try_admit() {
   Sequence& head = waiting_.head();
   const int num_places = options_.max_num_seqs - num_running() - static_cast<int>(fetching_.size());
   if (num_places < 1) return Admission::kNoSequencePlace;
   const int num_forks = std::min(head.num_forks(), num_places - 1);
   head.tokens_.reserve(head.max_num_tokens());
-  // In each step that it waits, which takes 1 us for 1,000 cached tokens, and keeps them from being
-  // the least recently used.
+  // This is repeated in each step that the head waits. It takes 1 us for 1,000 cached tokens, and
+  // keeps those blocks from being the least recently used.
   head.num_computed_ = tables_.acquire(head.block_table_, head.tokens(), head.num_readable());
   if (!has_blocks_for(head, num_forks)) {
     head.release_blocks(tables_);
@@ -289,7 +290,7 @@ Admission Scheduler::try_admit() {
   if (!head.has_fetched_ &&
       tables_.begin_fetch(head.block_table_, head.tokens(), head.num_readable())) {
     head.has_fetched_ = true;
-    head.num_computed_ = 0;  // what the table has is looked up again
+    head.num_computed_ = 0;  // its blocks are looked up again after the fetch
     insert_in_order(fetching_, waiting_.pop());
     return Admission::kFetches;
   }
@@ -304,9 +305,9 @@ Admission Scheduler::try_admit() {
 }
 
 // Returns whether the pool has blocks for one more sequence. Running and fetching sequences need
-// blocks for the tokens that they know of. A running one also needs a block to grow into, where it
-// may. Without these, a sequence that is admitted now would be preempted soon. Behind a window a
-// sequence needs no more than what its next chunk sees.
+// blocks for their known tokens. A running one also needs a block to grow into, unless it is at its
+// longest. Without these, a sequence that is admitted now would be preempted soon. In groups with a
+// window a sequence needs only what its next chunk sees.
 bool Scheduler::has_blocks_for(const Sequence& sequence, int num_forks) const {
   const auto num_short = [&](const Sequence& own, int num_blocks, int num_forks_of_own) {
     const int num_new = std::clamp(own.num_pending(), 1, options_.max_num_batched_tokens);
@@ -325,8 +326,8 @@ bool Scheduler::has_blocks_for(const Sequence& sequence, int num_forks) const {
   return (running_.empty() && fetching_.empty()) || num_wanted <= num_free_blocks();
 }
 
-// Takes the blocks that have come. A sequence that has all of them, or all that it will get, goes
-// back into the queue. There it stands before those that came after it.
+// Takes the blocks that have been loaded. A sequence that gets no more of them goes back to its
+// place in the queue, before those that arrived after it.
 void Scheduler::fetch_blocks() {
   if (fetching_.empty()) return;
   int num_loads = tables_.num_loads_per_step();
@@ -339,15 +340,16 @@ void Scheduler::fetch_blocks() {
   std::erase(fetching_, nullptr);
 }
 
-// Takes over or copies the block within which the cached prefix ends, behind those that match whole.
+// Takes over or copies the block in which the cached prefix ends, after the full blocks that match.
 void Scheduler::acquire_partial_match(Sequence& sequence) {
   if (!tables_.has_cache()) return;
   const int num_left = sequence.num_readable() - sequence.num_computed_;
   sequence.num_computed_ += tables_.acquire_partial_match(
       sequence.block_table_, sequence.tokens().subspan(sequence.num_computed_, num_left),
       sequence.length(), plans_.next().block_copies);
-  if (sequence.num_cached_tokens_) return;  // it was preempted
-  // Told to the token, it would let one guess what others have asked, a token at a time.
+  if (sequence.num_cached_tokens_) return;  // it was counted before it was preempted
+  // Report whole blocks only. An exact number would let a client guess, token by token, what others
+  // have asked.
   const int num_told = sequence.num_computed_ / options_.block_size * options_.block_size;
   sequence.num_cached_tokens_ = num_told;
   counters_.num_prefix_queries += sequence.num_prompt_tokens();

@@ -1,5 +1,5 @@
-// Scheduler: which tokens the next step computes. A pure state machine: requests and step results
-// in, plans out.
+// Scheduler: decides which tokens the next step computes. A pure state machine: it takes requests
+// and the results of steps, and makes plans.
 //
 //   add() --> waiting --plan() admits--> running --commit()--> finished --take_finished()--> engine
 //            ^ |  ^____plan() preempts____/  |                    ^
@@ -12,19 +12,20 @@
 //   scheduler.commit(plan, sampled, seconds);      // or fail(plan, status)
 //   for (auto& sequence : scheduler.take_finished()) ...
 //
-// Lookahead: while a step is in flight, plan_ahead() gives the one behind it. Its first tokens may
-// be ids that the device has sampled and the host has not read. No sequence is preempted for it.
+// Lookahead: while a step is in flight, plan_ahead() plans the next one. Its first tokens may be
+// ids that the device has drawn and the host has not read. No sequence is preempted for it.
 //
-// A sequence whose prefix the cache's tier has waits for those blocks beside the queue, once,
-// and then in it again. It computes what has not come by then.
+// A sequence may have a prefix in the cache's tier (kv/block_tier.h). Then it waits beside the
+// queue, once, until those blocks are loaded, and goes back into the queue. It computes the blocks
+// that could not be loaded.
 //
 // step_shares.h says how many decodes and prompt tokens a step takes, waiting_queue.h which
-// sequence goes first, kv/block_tables.h which blocks hold its tokens. docs/scheduling.md tells the
-// policy whole, with its reasons.
+// sequence goes first, kv/block_tables.h which blocks hold its tokens. docs/scheduling.md explains
+// the whole policy with its reasons.
 //
-// Every request that check() admits runs some day: the first one in the order is never preempted,
-// and the pool holds the worst case of any one. A sequence that is preempted, or whose draw was
-// deferred, is computed again to the same bits; nothing of its output is lost or said twice.
+// Every request that check() admits will run: the first one in the order is never preempted, and
+// the pool holds the worst case of any single one. A sequence that is preempted, or whose draw was
+// deferred, is computed again to the same bits. None of its output is lost or sent twice.
 //
 // Belongs to the engine thread, except check(), which is thread-safe.
 #pragma once
@@ -53,7 +54,8 @@ struct SchedulerOptions {
   std::vector<int> group_windows = {0};  // of each cache group (kv/cache_groups.h)
   int max_num_seqs = 64;
   int max_num_batched_tokens = 2048;
-  int row_tile = 1;                // tokens of a step that cost as much as one (ops/linear)
+  // Tokens of a row tile; a partial tile costs as much as a whole one (ops/linear).
+  int row_tile = 1;
   int max_model_len = 0;           // tokens of prompt and output together
   int num_steps_per_turn = 1024;   // see WaitingQueue
   std::vector<int> eos_token_ids;  // end a sequence unless its request ignores them
@@ -61,52 +63,54 @@ struct SchedulerOptions {
 
 enum class Admission : std::uint8_t {
   kAdmitted,
-  kNoSequencePlace,  // as many run as may
-  kNoBlocks,         // what runs leaves too few blocks
-  kFetches,          // it waits for blocks of the cache's tier, and lets others pass
-  kNeverFits,        // more blocks than the pool has
+  kNoSequencePlace,  // max_num_seqs sequences run or fetch
+  kNoBlocks,         // the sequences that run leave too few blocks
+  kFetches,          // it waits for blocks of the cache's tier, and others may pass it
+  kNeverFits,        // needs more blocks than the pool has
 };
 
 // Counters for /metrics; they only grow.
 struct SchedulerCounters {
   std::uint64_t num_preemptions = 0;
-  std::uint64_t num_priority_turns = 0;    // given to who had been overtaken
-  std::uint64_t num_prefix_queries = 0;    // tokens of prompts that asked the prefix cache
-  std::uint64_t num_prefix_hits = 0;       // of those, tokens that it had
-  std::uint64_t num_told_prefix_hits = 0;  // in whole blocks: Sequence::num_cached_tokens()
+  std::uint64_t num_priority_turns = 0;    // given to requests that had been overtaken
+  std::uint64_t num_prefix_queries = 0;    // prompt tokens looked up in the prefix cache
+  std::uint64_t num_prefix_hits = 0;       // of those, tokens that were found
+  std::uint64_t num_told_prefix_hits = 0;  // found in whole blocks: Sequence::num_cached_tokens()
   std::uint64_t num_block_copies = 0;
-  std::uint64_t num_dropped_positions = 0;  // planned ahead for sequences that had ended by then
+  std::uint64_t num_dropped_positions = 0;  // planned ahead for sequences that ended before
   std::uint64_t num_deferred_draws = 0;
 };
 
 class Scheduler {
  public:
-  // REQUIRES: `pool` outlives the scheduler, which takes blocks from it and gives all of them back;
-  // so does `cache`, a cache of the pool's blocks, or null: nothing is kept, nothing hashed.
+  // REQUIRES: `pool` and `cache` outlive the scheduler, and `cache` holds blocks of `pool`. If
+  // `cache` is null nothing is cached or hashed. The scheduler takes blocks from the pool and gives
+  // all of them back.
   Scheduler(SchedulerOptions options, BlockPool& pool, PrefixCache* cache = nullptr);
 
-  // Returns kNeverFits, or kAdmitted for a request that will run some day. Thread-safe.
+  // Returns kNeverFits, or kAdmitted for a request that will run. Thread-safe.
   Admission check(int num_prompt_tokens, const SamplingParams& params) const;
 
-  // Queues a sequence for each of the request's samples; the engine has asked check().
+  // Queues a sequence for each of the request's samples. REQUIRES: check() admits the request.
   void add(Request request);
-  // Ends all samples of a request, or one, with kCancelled. Blocks are free at once, or, for a
-  // sequence that is in steps not committed yet, with their commits. Unknown ids are ignored.
+  // Ends all samples of a request, or one, with kCancelled. Their blocks are freed at once; those
+  // of a sequence in flight, when its steps are committed. Unknown ids are ignored.
   void cancel(RequestId id, std::optional<int> sample_index = std::nullopt);
 
-  // Plans the next step; empty where nothing is to be done, or only for sequences whose masks or
-  // blocks are not there: then idle() is false. Every step before it has been committed. Valid until
-  // its commit, and after that until the next plan.
+  // Plans the next step. REQUIRES: every step before it has been committed. The plan is empty if
+  // there are no sequences, or if all of them wait for masks or blocks: then idle() is false. It
+  // stays valid until its commit, and after that until the next plan.
   const Plan& plan();
-  // Plans the step behind the one in flight; null where that has to be committed first. Valid as
-  // above.
+  // Plans the step after the one in flight; null if that one has to be committed first. Valid as
+  // the result of plan().
   const Plan* plan_ahead();
-  // Takes the outcomes of a step: one for each sequence of the plan that samples and then one for
-  // each of its forks, in the plan's order; those of sequences that have ended meanwhile are
-  // dropped. `seconds`: what the step took; 0 where it was not measured, and then only the token
-  // budget limits chunks. Steps are committed in their order.
+  // Takes the outcomes of a step, in the plan's order: one for each sequence that samples, followed
+  // by one for each of its forks. Outcomes of sequences that have ended meanwhile are dropped.
+  // `seconds`: the step's duration, or 0 if it was not measured. Before any is measured only the
+  // token budget limits chunks. Steps are committed in the order of their plans.
   void commit(const Plan& plan, std::span<const SampleOutcome> outcomes, double seconds = 0);
-  // Ends all sequences of a step that failed with kError. So has one that was planned behind it.
+  // Ends all sequences of a failed step with kError. A step that was planned after it has failed
+  // too, and the caller fails it next.
   void fail(const Plan& plan, const Status& status);
 
   // Takes the sequences that have ended since the last call, in the order of their ends. They hold
@@ -120,8 +124,8 @@ class Scheduler {
   bool idle() const { return waiting_.empty() && running_.empty() && fetching_.empty(); }
   // Returns whether prompt tokens are left to plan, whether or not the last step had any.
   bool has_prompts() const;
-  // Returns the number of blocks that a sequence could have: free ones, and ones that only the
-  // cache holds.
+  // Returns the number of blocks that a sequence could get: free ones, and ones that only the cache
+  // holds.
   int num_free_blocks() const { return tables_.num_free(); }
   const SchedulerOptions& options() const { return options_; }
   const StepCost& cost() const { return cost_; }
@@ -130,7 +134,7 @@ class Scheduler {
  private:
   using SequencePtr = std::unique_ptr<Sequence>;
 
-  // Makes the request whose turn it is the first of all; called once a plan.
+  // Moves the request whose turn it is to the front. Called once per plan.
   void give_turn();
   StepShares share_next_step() const;
   int num_blocks_wanted(StepShares shares) const;
@@ -145,7 +149,7 @@ class Scheduler {
   void acquire_partial_match(Sequence& sequence);
   void fetch_blocks();
 
-  // Applies its outcome.
+  // Completes a step in flight, before its outcomes are applied.
   void complete(const Plan& plan);
   void commit_sequence(const PlannedSequence& planned, std::span<const SampleOutcome> outcomes);
   void append(Sequence& sequence, const SampleOutcome& outcome);
@@ -164,7 +168,8 @@ class Scheduler {
   std::vector<SequencePtr> running_;   // by (priority, arrival)
   std::vector<SequencePtr> finished_;
   Plans plans_;
-  bool has_committed_ = false;  // a step: from then on it is known what they cost
+  // Whether any step was committed. Before that the cost of steps is unknown.
+  bool has_committed_ = false;
   SchedulerCounters counters_;
 };
 

@@ -28,7 +28,7 @@ TEST_F(SchedulerTest, EndsAtEosAndStopIdsUnlessIgnored) {
   EXPECT_EQ(sequence->finish_reason(), FinishReason::kLength);
   EXPECT_EQ(sequence->num_output_tokens(), 2);
 
-  // The end-of-sequence id ends the answer where the request names it as a stop id.
+  // The end-of-sequence id ends the answer if the request names it as a stop id.
   add(2, {.ignore_eos = true, .stop_token_ids = {kEos}});
   step(kEos);
   EXPECT_EQ(take_one()->finish_reason(), FinishReason::kStop);
@@ -56,7 +56,7 @@ TEST_F(SchedulerTest, ACancelFreesBlocksAtOnceOutsideAStep) {
   const RequestId a = add(2, {.n = 2}), b = add(2);
   step();
   EXPECT_EQ(pool_->num_free(), 98);
-  step();  // the samples go apart
+  step();  // the samples write different blocks from here on
   EXPECT_EQ(pool_->num_free(), 97);
   scheduler_->cancel(a, 1);
   EXPECT_EQ(pool_->num_free(), 98);
@@ -80,7 +80,7 @@ TEST_F(SchedulerTest, SamplesShareThePromptsBlocksUntilTheyWrite) {
   EXPECT_EQ(pool_->num_free(), 97);
   const Plan& plan = scheduler_->plan();
   ASSERT_EQ(plan.sequences.size(), 3u);
-  // The last one to write has the block for itself.
+  // Two samples copy the block; the last one to write keeps it.
   ASSERT_EQ(plan.block_copies.size(), 2u);
   const int shared = plan.block_copies[0].source;
   for (int i = 0; i < 2; ++i) {
@@ -172,7 +172,7 @@ TEST_F(SchedulerTest, ASequenceThatEndsGivesBackItsBlocksWithTheStepBehind) {
   const Plan* const ahead = scheduler_->plan_ahead();
   ASSERT_NE(ahead, nullptr);
   scheduler_->commit(plan, std::vector<SampleOutcome>(1, {.token_id = kEos}));
-  EXPECT_EQ(pool_->num_free(), 99);  // the step behind still writes there
+  EXPECT_EQ(pool_->num_free(), 99);  // the second step still writes there
   EXPECT_TRUE(scheduler_->take_finished().empty());
   scheduler_->commit(*ahead, std::vector<SampleOutcome>(1, {.token_id = kToken}));
   EXPECT_EQ(pool_->num_free(), 100);
@@ -212,7 +212,7 @@ TEST_F(SchedulerTest, AFailedStepEndsItsSequencesAndFreesTheirBlocks) {
   EXPECT_EQ(step(), (Planned{{waiting, 2}}));
 }
 
-// The contiguous layout: one block a sequence, as long as the model's context.
+// The contiguous layout: one block per sequence, as long as the model's context.
 TEST_F(SchedulerTest, OneBlockASequenceIsTheContiguousLayout) {
   start({.block_size = 100, .max_num_seqs = 2}, 2);
   for (int i = 0; i < 3; ++i) add(50, {.max_tokens = 40});

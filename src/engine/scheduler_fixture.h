@@ -12,7 +12,7 @@
 namespace pagoda {
 
 constexpr int kEos = 0;
-constexpr int kToken = 5;  // ends nothing
+constexpr int kToken = 5;  // ends no sequence
 
 // A scheduler with a pool, and a runner that samples one token for every row.
 class SchedulerTest : public ::testing::Test {
@@ -34,7 +34,7 @@ class SchedulerTest : public ::testing::Test {
     return id;
   }
 
-  // Runs one step, and returns what was planned, as (request, tokens).
+  // Runs one step. Returns what was planned, as (request, tokens).
   std::vector<std::pair<RequestId, int>> step(int token_id = kToken) {
     const Plan& plan = scheduler_->plan();
     std::vector<std::pair<RequestId, int>> planned;
@@ -45,8 +45,8 @@ class SchedulerTest : public ::testing::Test {
     return planned;
   }
 
-  // Runs one step, which costs 4 ms where it has decodes, and 1 ms a prompt token. Returns how many
-  // it had of both.
+  // Runs one step, which costs 5 ms if it has decodes, plus 1 ms per prompt token. Returns its
+  // numbers of decodes and of prompt tokens.
   std::pair<int, int> timed_step() {
     const Plan& plan = scheduler_->plan();
     const int num_prefill_tokens = plan.num_tokens - plan.num_decodes;

@@ -10,7 +10,8 @@
 namespace pagoda {
 namespace {
 
-// Moves the sequences that have ended; the first fork of one takes its place.
+// Moves the sequences that have ended to `ended`. The first fork of such a sequence takes its
+// place.
 template <typename Sequences>
 void take_ended(Sequences& sequences, std::vector<std::unique_ptr<Sequence>>& ended) {
   for (std::unique_ptr<Sequence>& sequence : sequences) {
@@ -39,7 +40,8 @@ void Scheduler::commit(const Plan& plan, std::span<const SampleOutcome> outcomes
   take_ended(running_, finished_);
 }
 
-// Completes the oldest step in flight: its copies have been made, and it awaits no tokens.
+// Completes the oldest step in flight: its block copies are done, and its sequences no longer wait
+// for it.
 void Scheduler::complete(const Plan& plan) {
   Plan& completed = plans_.complete(plan);
   counters_.num_block_copies += completed.block_copies.size();
@@ -50,11 +52,11 @@ void Scheduler::complete(const Plan& plan) {
   }
 }
 
-// Commits one sequence. outcomes: its own, then its forks'; none where it does not sample.
+// Commits one sequence. outcomes: its own, then its forks'; none if it does not sample.
 void Scheduler::commit_sequence(const PlannedSequence& planned,
                                 std::span<const SampleOutcome> outcomes) {
   Sequence& sequence = *planned.sequence;
-  if (sequence.finished()) {  // by the step before
+  if (sequence.finished()) {  // the step before has ended it
     counters_.num_dropped_positions += planned.num_new_tokens;
     return release(sequence);
   }
@@ -69,9 +71,10 @@ void Scheduler::commit_sequence(const PlannedSequence& planned,
   tables_.keep(sequence.block_table_, sequence.tokens(), sequence.num_computed(),
                /*in_flight=*/sequence.is_in_flight());
   tables_.give_back(sequence.block_table_, sequence.num_computed());
-  // The forks are part of the step in flight behind this one, which samples nothing.
+  // The step in flight after this one samples for the forks, so they stay. This step samples
+  // nothing.
   if (sequence.is_in_flight() && sequence.num_forks() > 0) return;
-  // Nothing is to be sampled.
+  // All tokens are computed and none is sampled.
   const bool is_all = outcomes.empty() && sequence.num_computed_ == sequence.num_tokens();
   if (!outcomes.empty()) start_forks(sequence, outcomes.subspan(1));
   finish_forks(sequence, is_all ? FinishReason::kLength : FinishReason::kNone);
@@ -94,7 +97,7 @@ void Scheduler::append(Sequence& sequence, const SampleOutcome& outcome) {
   if (reason != FinishReason::kNone) finish(sequence, reason);
 }
 
-// Lets each fork run by itself from here on, in the same blocks: the prompt is computed.
+// Lets each fork run by itself in the same blocks, because the prompt is computed now.
 void Scheduler::start_forks(Sequence& sequence, std::span<const SampleOutcome> outcomes) {
   for (int i = 0; i < sequence.num_forks(); ++i) {
     SequencePtr fork = std::move(sequence.forks_[i]);
@@ -110,7 +113,7 @@ void Scheduler::start_forks(Sequence& sequence, std::span<const SampleOutcome> o
   sequence.forks_.clear();
 }
 
-// Ends the forks that were cancelled, and for any reason but kNone the others too.
+// Ends the forks that were cancelled. Ends the other forks too unless the reason is kNone.
 void Scheduler::finish_forks(Sequence& sequence, FinishReason reason) {
   for (SequencePtr& fork : sequence.forks_) {
     if (!fork->cancelled_ && reason == FinishReason::kNone) continue;
@@ -130,7 +133,7 @@ void Scheduler::fail(const Plan& plan, const Status& status) {
       continue;
     }
     sequence.error_ = status;
-    sequence.num_computed_ = 0;  // what the step wrote or copied is nothing to keep
+    sequence.num_computed_ = 0;  // nothing that the step wrote or copied is cached
     finish_forks(sequence, FinishReason::kError);
     if (sequence.cancelled_) sequence.error_ = ok_status();
     finish(sequence, sequence.cancelled_ ? FinishReason::kCancelled : FinishReason::kError);
@@ -161,12 +164,12 @@ void Scheduler::cancel(RequestId id, std::optional<int> sample_index) {
 
 void Scheduler::finish(Sequence& sequence, FinishReason reason) {
   sequence.finish_reason_ = reason;
-  // A step in flight writes to its blocks: they come back with that one's commit.
+  // A step in flight writes to its blocks: they are freed when that step is committed.
   if (!sequence.is_in_flight()) release(sequence);
 }
 
 void Scheduler::release(Sequence& sequence) {
-  if (sequence.num_forks() > 0) {  // before its prompt is computed: the first fork goes on with it
+  if (sequence.num_forks() > 0) {  // its prompt is not computed yet: the first fork goes on with it
     Sequence& fork = *sequence.forks_.front();
     fork.go_on_from(sequence);
     fork.block_table_ = std::exchange(sequence.block_table_, {});

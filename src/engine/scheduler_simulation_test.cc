@@ -39,7 +39,7 @@ SimulationOptions draw_options(const Draw& draw) {
   options.scheduler.group_windows =
       one_of(draw, {Windows{0}, Windows{0}, Windows{0, window}, Windows{0, window + 8, window},
                     Windows{0, 0, window}, Windows{window}});
-  // From less than the longest sequence's to those of five.
+  // From too few for the longest sequence to enough for five of them.
   options.num_blocks =
       draw(1, 5 * options.scheduler.max_model_len / options.scheduler.block_size + 2) *
       static_cast<int>(options.scheduler.group_windows.size());
@@ -60,7 +60,7 @@ SimulationOptions draw_options(const Draw& draw) {
 GenerationRequest draw_request(const Draw& draw) {
   GenerationRequest request;
   request.prompt_token_ids.resize(one_of(draw, {draw(1, 5), draw(1, 24)}));
-  // Many begin alike.
+  // Many prompts have a common prefix.
   const int num_alike = draw(0, 2) * draw(0, 24);
   for (int i = 0; i < static_cast<int>(request.prompt_token_ids.size()); ++i) {
     request.prompt_token_ids[i] = i < num_alike ? 7 : draw(0, SchedulerSimulation::kVocabSize);
@@ -81,7 +81,7 @@ GenerationRequest draw_request(const Draw& draw) {
   return request;
 }
 
-// Adds, cancels, or does a step, in which something may go wrong.
+// Adds a request, cancels one, or runs a step, in which something may fail.
 void do_something(SchedulerSimulation& simulation, const Draw& draw) {
   const int choice = draw(0, 60);
   const auto any = static_cast<unsigned>(draw(0, 1 << 20));
@@ -103,7 +103,7 @@ RC_GTEST_PROP(SchedulerSimulation, KeepsItsPromisesUnderAnyTraffic, ()) {
   simulation.finish();
 }
 
-// Nothing is disturbed here: every answer must be the one that the sequence has alone.
+// Nothing fails or is cancelled here: every answer must be the one that the sequence has alone.
 RC_GTEST_PROP(SchedulerSimulation, AnswersNeverDependOnTheBatch, ()) {
   SchedulerSimulation simulation(draw_options(kRapidCheck));
   const int num_requests = *rc::gen::inRange(0, 30);
@@ -114,7 +114,8 @@ RC_GTEST_PROP(SchedulerSimulation, AnswersNeverDependOnTheBatch, ()) {
   simulation.finish();
 }
 
-// So many steps in all, of many schedulers one after another. PAGODA_SEED replays a run.
+// Runs a given number of steps in all, by many schedulers one after another. PAGODA_SEED replays a
+// run.
 TEST(SchedulerSimulation, KeepsItsPromisesForALongTime) {
   const char* const from_outside = std::getenv("PAGODA_SEED");
   const std::uint64_t seed = from_outside ? std::strtoull(from_outside, nullptr, 10) : 20261120;

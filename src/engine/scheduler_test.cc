@@ -11,7 +11,7 @@ TEST_F(SchedulerTest, TakesDecodesFirstAndFillsTheBudgetWithChunks) {
   const RequestId a = add(4), b = add(13), c = add(3);
   EXPECT_EQ(step(), (Planned{{a, 4}, {b, 6}}));
   EXPECT_EQ(step(), (Planned{{a, 1}, {b, 7}, {c, 2}}));
-  // A prompt's last token is a decode as any other.
+  // A prompt's last token is planned like any decode.
   EXPECT_EQ(step(), (Planned{{a, 1}, {b, 1}, {c, 1}}));
   EXPECT_EQ(scheduler_->num_running(), 3);
 }
@@ -30,12 +30,12 @@ TEST_F(SchedulerTest, PlansRowsToSampleOnlyAtTheEndOfWhatIsKnown) {
   EXPECT_EQ(plan.num_samples, 1);
 }
 
-// Each chat lies in one run of blocks to its end. All lie in the lowest blocks of a large pool,
-// whose memory is cleared where it is first written.
+// Each chat has one run of consecutive blocks. All are in the lowest blocks of a large pool,
+// because memory is only cleared when it is first written.
 TEST_F(SchedulerTest, ChatsLieBehindOneAnother) {
   struct Chats {
     int max_tokens;
-    int num_blocks;  // that eight are spread over: of 60 tokens and the answer's
+    int num_blocks;  // blocks that eight chats of 60 prompt tokens and their answers may use
   };
   for (const auto& [max_tokens, num_blocks] : {Chats{128, 8 * 12}, Chats{8000, 8 * (4 + 64)}}) {
     SCOPED_TRACE(max_tokens);
@@ -99,7 +99,7 @@ TEST_F(SchedulerTest, AdmitsWhatFitsBesideABlockForEachThatRuns) {
   start({.block_size = 4}, 5);
   const RequestId a = add(4, {.max_tokens = 9});  // 1 block now, 1 to grow into, 3 at its longest
   const RequestId b = add(8, {.max_tokens = 2});  // 2 now, 1 to grow into
-  const RequestId c = add(1, {.max_tokens = 1});  // 1
+  const RequestId c = add(1, {.max_tokens = 1});  // 1 block
   EXPECT_EQ(step(), (Planned{{a, 4}, {b, 8}}));
   EXPECT_EQ(scheduler_->num_waiting(), 1);
   EXPECT_EQ(step(), (Planned{{a, 1}, {b, 1}}));
@@ -115,7 +115,7 @@ TEST_F(SchedulerTest, PreemptsTheLastArrivalOfTheLowestPriority) {
   EXPECT_EQ(step(), (Planned{{a, 4}, {b, 4}, {low, 4}}));
   for (int i = 0; i < 4; ++i) EXPECT_EQ(step(), (Planned{{a, 1}, {b, 1}, {low, 1}}));
   EXPECT_EQ(pool_->num_free(), 0);
-  // Positions 8 of a and b take the blocks of `low`, which has 4 + 5 tokens by now.
+  // The tokens at position 8 of a and b take the blocks of `low`, which has 4 + 5 tokens by then.
   EXPECT_EQ(step(), (Planned{{a, 1}, {b, 1}}));
   EXPECT_EQ(scheduler_->num_waiting(), 1);
   EXPECT_EQ(scheduler_->counters().num_preemptions, 1u);
@@ -137,7 +137,7 @@ TEST_F(SchedulerTest, ABlockOfItsOwnNeverHasToBeTakenFromTheFirst) {
     for (const auto& [id, num_tokens] : step()) num_of_a += id == a;
     if (num_of_a == 7) break;
   }
-  EXPECT_EQ(num_of_a, 7);  // in every step
+  EXPECT_EQ(num_of_a, 7);  // `a` runs in every step
   EXPECT_EQ(take_one()->request_id(), a);
   while (!scheduler_->idle()) step();
   const auto sequence = take_one();
@@ -152,7 +152,7 @@ TEST_F(SchedulerTest, ChunksBesideDecodesAreAsLongAsTheMeasuredCostAllows) {
   add(8);
   EXPECT_EQ(timed_step(), (Step{0, 8}));
   add(20);
-  EXPECT_EQ(timed_step(), (Step{1, 0}));  // measured first
+  EXPECT_EQ(timed_step(), (Step{1, 0}));  // a step of only decodes is measured first
   for (int i = 0; i < 5; ++i) EXPECT_EQ(timed_step(), (Step{1, 4}));
   EXPECT_EQ(timed_step(), (Step{2, 0}));
   add(20);
@@ -172,7 +172,7 @@ TEST_F(SchedulerTest, ChunksBesideDecodesEndWithATile) {
     add(8);
     EXPECT_EQ(timed_step(), (Step{0, 8}));
     add(2);
-    EXPECT_EQ(timed_step(), (Step{1, 0}));  // measured first
+    EXPECT_EQ(timed_step(), (Step{1, 0}));  // a step of only decodes is measured first
     EXPECT_EQ(timed_step(), (Step{1, 2}));
     const RequestId late = add(20);
     EXPECT_EQ(timed_step(), (Step{2, beside_two}));
@@ -207,8 +207,8 @@ TEST_F(SchedulerTest, KnowsWhatNeverFits) {
 TEST_F(SchedulerTest, NothingOvertakesTheHeadOfTheQueue) {
   start({.block_size = 4}, 4);
   const RequestId a = add(8, {.max_tokens = 5});  // 2 blocks, and 1 to grow into
-  const RequestId b = add(8, {.max_tokens = 5});  // 2: has to wait
-  const RequestId c = add(1, {.max_tokens = 1});  // 1: would fit
+  const RequestId b = add(8, {.max_tokens = 5});  // 2 more: has to wait
+  const RequestId c = add(1, {.max_tokens = 1});  // 1 more: would fit
   EXPECT_EQ(step(), (Planned{{a, 8}}));
   EXPECT_EQ(scheduler_->num_waiting(), 2);
   scheduler_->cancel(b);
@@ -223,21 +223,23 @@ TEST_F(SchedulerTest, LowerPriorityValuesRunFirst) {
   for (const RequestId id : {first, second, late}) EXPECT_EQ(step(), (Planned{{id, 2}}));
 }
 
-// Clients that always have another request of the best priority keep no other request out for good.
+// Clients that always have a request of the best priority waiting cannot keep others waiting
+// forever.
 TEST_F(SchedulerTest, NobodyIsOvertakenForever) {
   start({.max_num_seqs = 1}, 100);
   const auto urgent = [&] { add(2, {.max_tokens = 4}, -1); };
   urgent();
   const RequestId patient = add(2, {.max_tokens = 4});
   const RequestId last = add(2, {.max_tokens = 4}, 1);
-  std::vector<int> turns;  // the steps in which one of them was computed
+  std::vector<int> turns;  // the steps that computed `patient` or `last`
   for (int i = 0; i < 2200; ++i) {
     if (scheduler_->num_waiting() < 3) urgent();
     const Planned planned = step();
     ASSERT_EQ(planned.size(), 1u);
     if (planned[0].first == patient || planned[0].first == last) turns.push_back(i);
   }
-  // Within 1,024 steps and an answer's, each; once it has begun, it is not put off again.
+  // Each of the two starts within 1,024 steps and the length of an answer. Once started, it is not
+  // put off again.
   ASSERT_EQ(turns.size(), 8u);
   EXPECT_LT(turns[0], 1024 + 4);
   EXPECT_EQ(turns[3], turns[0] + 3);
@@ -265,8 +267,8 @@ TEST_F(SchedulerTest, NeverRunsMoreSequencesThanTheBudgetHasTokens) {
   EXPECT_EQ(step(), (Planned{{0, 1}, {1, 1}}));
 }
 
-// Gemma 3 1B: four layers that see all, and six times as many with a window of 512. Today's memory of
-// two contexts of 32,768 tokens in all 26 layers decodes eleven, and none is preempted.
+// Gemma 3 1B: four layers that see all, and six groups of four with a window of 512. Memory for two
+// contexts of 32,768 tokens in all 26 layers decodes eleven sequences without a preemption.
 TEST_F(SchedulerTest, AWindowsMemoryIsAWindow) {
   constexpr int kBlocksOfAllLayers = 2 * 2048;
   start({.group_windows = {0, 512, 512, 512, 512, 512, 512}, .max_model_len = 32'768},
@@ -282,11 +284,12 @@ TEST_F(SchedulerTest, AWindowsMemoryIsAWindow) {
 }
 
 TEST_F(SchedulerTest, ARequestNeedsNoMoreThanItsWindows) {
-  // Blocks for 16 tokens of the layers that see all, and three of a window: 17 do not fit.
+  // Blocks for 16 tokens of the layers that see all, and three for the window: 17 tokens do not
+  // fit.
   start({.block_size = 4, .group_windows = {0, 6}, .max_model_len = 64}, 7);
   EXPECT_EQ(scheduler_->check(16, {.max_tokens = 1}), Admission::kAdmitted);
   EXPECT_EQ(scheduler_->check(17, {.max_tokens = 1}), Admission::kNeverFits);
-  // It is computed in as long chunks as there are blocks for.
+  // It is computed in chunks that are as long as the free blocks allow.
   const RequestId id = add(16, {.max_tokens = 1});
   Planned planned;
   while (!scheduler_->idle()) {

@@ -1,5 +1,5 @@
-// A tier below the prefix cache: which sequences wait for it, which need not, and that no context
-// is ever read from another one's blocks.
+// A tier below the prefix cache: which sequences wait for it and which do not, and that no sequence
+// reads another one's blocks.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -21,7 +21,7 @@ constexpr int kBlockSize = 4;
 constexpr std::uint64_t kTierSeed = 20261125;
 constexpr std::uint64_t kNobodys = ~std::uint64_t{0};
 
-// A scheduler over a cache of hashes: an entry is the hash of all tokens up to its own.
+// A scheduler over a simulated KV cache: an entry is the hash of all tokens up to its own.
 class SchedulerTierTest : public ::testing::Test {
  protected:
   void start(int num_blocks, int max_num_seqs = 4, int max_num_batched_tokens = 64) {
@@ -33,7 +33,7 @@ class SchedulerTierTest : public ::testing::Test {
     restart(max_num_seqs, max_num_batched_tokens);
   }
 
-  // Forgets all but the tier.
+  // Forgets everything except the tier.
   void restart(int max_num_seqs = 4, int max_num_batched_tokens = 64) {
     scheduler_.reset();
     pool_.emplace(pool_->num_blocks());
@@ -55,7 +55,7 @@ class SchedulerTierTest : public ::testing::Test {
     return id;
   }
 
-  // Runs a step; returns the requests in it, with their numbers of tokens.
+  // Runs a step. Returns the requests in it, with their numbers of tokens.
   std::map<RequestId, int> step() {
     const Plan& plan = scheduler_->plan();
     std::map<RequestId, int> planned;
@@ -82,7 +82,7 @@ class SchedulerTierTest : public ::testing::Test {
     return cells_[static_cast<std::size_t>(block_id) * kBlockSize + i];
   }
 
-  // Checks that the context is the sequence's own, and writes what the step adds to it.
+  // Checks that the context is the sequence's own, and writes the entries that the step adds.
   void run(const PlannedSequence& part) {
     std::uint64_t hash = 1;
     for (int i = 0; i < part.context_len(); ++i) {
@@ -96,7 +96,7 @@ class SchedulerTierTest : public ::testing::Test {
     }
   }
 
-  // Computes a prompt and leaves it to the tier alone.
+  // Computes a prompt, stores its blocks in the tier, and forgets them everywhere else.
   void leave_to_tier(const std::vector<int>& prompt) {
     add(prompt);
     while (!scheduler_->idle()) step();
@@ -128,12 +128,12 @@ TEST_F(SchedulerTierTest, AFetchedPrefixIsNotComputedAndCountsAsCached) {
   EXPECT_EQ(step(), Planned{});  // admission begins the fetch
   EXPECT_FALSE(scheduler_->idle());
   EXPECT_EQ(scheduler_->num_waiting(), 1);
-  EXPECT_EQ(step(), Planned{});  // two blocks a step
+  EXPECT_EQ(step(), Planned{});  // two blocks per step
   EXPECT_EQ(step(), (Planned{{id, 2}}));
   EXPECT_EQ(tier_->num_loaded, 4);
   EXPECT_EQ(scheduler_->counters().num_told_prefix_hits, 16u);
   EXPECT_EQ(tier_->num_fetches(), 0u);
-  // It is in memory from now on.
+  // The second request finds the prefix in memory.
   add(prompt_of(0, 18));
   EXPECT_EQ(step().size(), 1u);
   EXPECT_EQ(tier_->num_loaded, 4);
@@ -188,8 +188,8 @@ TEST_F(SchedulerTierTest, WhatSomebodyElseHasComputedIsPassedOver) {
   step();  // both wait for the same blocks
   int num_asked = 0;
   tier_->arrives = [&] { return num_asked++ == 0 ? Arrival::kNever : Arrival::kAwaited; };
-  EXPECT_EQ(step(), (Planned{{slow, 18}}));  // gives up and computes, into the cache
-  EXPECT_EQ(step(), (Planned{{other, 1}}));  // its tail as well
+  EXPECT_EQ(step(), (Planned{{slow, 18}}));  // its fetch fails: it computes and caches its blocks
+  EXPECT_EQ(step(), (Planned{{other, 1}}));  // it takes all from the cache, the tail too
   EXPECT_EQ(tier_->num_passed, 4);
   EXPECT_EQ(tier_->num_loaded, 0);
 }
@@ -228,7 +228,8 @@ TEST_F(SchedulerTierTest, OneThatFetchesCanBeCancelledWithItsBlocks) {
   EXPECT_EQ(scheduler_->take_finished().size(), 2u);
 }
 
-// The sample that takes its place goes on with its fetch, and does not ask again for what failed.
+// The sample that takes the place of a cancelled one continues its fetch, and does not fetch again
+// the blocks that failed.
 TEST_F(SchedulerTierTest, NobodyFetchesTwiceForOneThatIsCancelled) {
   start(12);
   leave_to_tier(prompt_of(0, 18));
@@ -241,8 +242,8 @@ TEST_F(SchedulerTierTest, NobodyFetchesTwiceForOneThatIsCancelled) {
   EXPECT_TRUE(scheduler_->idle());
 }
 
-// A sequence that runs takes blocks from the last in the order of those that fetch, not from the last
-// one that began to.
+// A running sequence takes blocks from the fetching sequence that is last in the order, not from
+// the one that began its fetch last.
 TEST_F(SchedulerTierTest, TheFirstInTheOrderKeepsItsFetch) {
   start(14);
   leave_to_tier(prompt_of(0, 14));
@@ -256,7 +257,7 @@ TEST_F(SchedulerTierTest, TheFirstInTheOrderKeepsItsFetch) {
   const RequestId first = add(prompt_of(20, 14));
   step();
   EXPECT_EQ(tier_->num_fetches(), 2u);
-  EXPECT_EQ(tier_->num_loaded, 2);  // of the other's
+  EXPECT_EQ(tier_->num_loaded, 2);  // blocks of the other request
   while (tier_->num_fetches() == 2) ASSERT_EQ(step().size(), 1u);
   ASSERT_EQ(scheduler_->fetching().size(), 1u);
   EXPECT_EQ(scheduler_->fetching()[0]->request_id(), first);
@@ -272,8 +273,8 @@ TEST_F(SchedulerTierTest, SaltsFindNothingOfOneAnother) {
   EXPECT_EQ(step(), (Planned{{77, 18}}));
 }
 
-// Few blocks, prompts that begin alike, priorities, cancellations and restarts, over a tier that is
-// slow, forgets, drops and fails: step() checks every context, and every sequence ends.
+// Few blocks, prompts with common prefixes, priorities, cancellations and restarts, over a tier
+// that is slow, forgets, drops and fails. step() checks every context, and every sequence ends.
 TEST_F(SchedulerTierTest, NoContextIsAnotherOnesWhateverTheTierDoes) {
   std::mt19937_64 random(kTierSeed);
   const auto below = [&](int end) { return static_cast<int>(random() % std::uint64_t(end)); };

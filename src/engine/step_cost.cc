@@ -5,12 +5,13 @@
 namespace pagoda {
 namespace {
 
-// The weight of the last step among those with prompt tokens.
+// Weight of the newest step in the means over steps with prompt tokens.
 constexpr double kWeightOfLast = 0.125;
-constexpr int kFirstPrefills = 8;  // of which a faster one counts alone
-// Square tokens: g is taken from lengths that vary by more, from before where they vary by less.
+constexpr int kFirstPrefills = 8;  // among these a faster step replaces all before it
+// In tokens squared. If the variance of chunk lengths is larger, it determines g; if it is smaller,
+// g stays near its last value.
 constexpr double kKnownVariance = 4;
-// So that noise among steps of nearly one length does not promise tokens for nothing.
+// Bound of g, so that noise among steps of nearly one length does not make tokens look free.
 constexpr double kMostFirstTokens = 16;
 
 double median(double a, double b, double c) {
@@ -29,7 +30,7 @@ void StepCost::observe(int num_decodes, int num_prefill_tokens, double seconds) 
   }
   num_steps_since_ = std::min(num_steps_since_ + 1, kRemeasureSteps);
   const double of_decodes = num_decodes > 0 ? decode_step_s_ : 0;
-  // A mixed step is not faster than its prompt tokens' share of it would be, or d is out of date.
+  // Prompt tokens take at least an eighth of a mixed step. If d leaves them less, d is out of date.
   add_prefill(num_prefill_tokens, std::max(seconds - of_decodes, seconds / 8));
 }
 

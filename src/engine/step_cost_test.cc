@@ -5,8 +5,8 @@
 namespace pagoda {
 namespace {
 
-// A machine whose steps cost what the model says: `decode` plus `token` for each prompt token, and
-// as much as `first_tokens` of them for the first.
+// A machine whose steps cost what the model says: `decode`, and for a chunk `token` *
+// (`first_tokens` + its number of tokens).
 struct Machine {
   double decode = 0.004;
   double token = 0.0005;
@@ -57,8 +57,8 @@ TEST(StepCost, AMixedStepTakesAtMostSoManyDecodeSteps) {
   }
 }
 
-// Chunks that fill tiles of six rows with four decodes. After a load that left room for two tokens
-// a step, steps of two say little of what eight would cost: they are mostly first tokens.
+// Chunks that, with four decodes, fill tiles of six rows. A load has left room for two tokens per
+// step. Steps of two tokens tell little about the cost of eight, because the fixed cost dominates.
 TEST(StepCost, ChunksGrowAgainAfterALoad) {
   StepCost cost;
   Machine machine = {.decode = 0.005, .token = 0.0003, .first_tokens = 5};
@@ -100,7 +100,7 @@ TEST(StepCost, FollowsALoadAndShrugsOffAStall) {
   EXPECT_EQ(cost.decode_step_s(), 0.016);
 }
 
-// The system gives memory for the first keys and values while the first prompt is computed.
+// The first prompt is slowed by the system, which pages in memory for the first keys and values.
 TEST(StepCost, ForgetsWhatTheFirstPromptWaitedFor) {
   StepCost cost;
   const Machine machine;

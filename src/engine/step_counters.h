@@ -11,13 +11,14 @@ namespace pagoda {
 
 class StepCounters {
  public:
-  // Counts a step that has been committed or has failed, whose scheduler has these counters now.
+  // Counts a step that has been committed or has failed. scheduler: the scheduler's counters after
+  // that.
   void count_step(const Plan& plan, bool succeeded, double seconds,
                   const SchedulerCounters& scheduler);
   void count_lookahead() { ++counters_.num_lookahead_steps; }
   void count_finished_requests(int count) { counters_.num_finished_requests += count; }
 
-  // Returns these counters, and with them the facts and the counters that the parts know.
+  // Returns these counters together with the parts' counters and facts.
   EngineStats snapshot(const EngineParts& parts) const;
 
  private:

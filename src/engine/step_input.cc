@@ -46,8 +46,8 @@ const HostBatch& StepInput::set(const Plan& plan) {
   return host_;
 }
 
-// Makes the table as large as the plan's sequences at their longest. So it grows when a sequence
-// comes, and not while it runs.
+// Makes the tables large enough for the plan's sequences at their longest. So they grow when a
+// sequence arrives, and not while it runs.
 void StepInput::make_room(const Plan& plan) {
   int max_blocks = host_.max_blocks;
   for (const PlannedSequence& planned : plan.sequences) {
@@ -125,8 +125,8 @@ void StepInput::extend_row(int table, int index, const Sequence& sequence) {
   counters_.num_words += blocks.size() - first;
 }
 
-// Returns where position 0 would be, were all blocks where those that are held are; -1: they are
-// not consecutive, or it would be before the first.
+// Returns the slot that position 0 has if the held blocks are consecutive and continue down to it.
+// -1: they are not consecutive, or that slot would be negative.
 int StepInput::first_slot(int table, int index, const Sequence& sequence) const {
   const TableRow& row = table_rows_[row_of(table, index)];
   const bool is_run = row.run_begin <= sequence.blocks().first(tables_[table].group);

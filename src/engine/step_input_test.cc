@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint64_t kSeed = 20261121;
 
-// The scheduler's steps with a sampler that draws anything.
+// Steps of a scheduler, with a sampler that draws random tokens.
 class Steps {
  public:
   Steps(const SchedulerOptions& options, int num_blocks, bool has_cache)
@@ -53,7 +53,7 @@ class Steps {
 };
 
 // Expects that the rows of tables [tables, seqs or more, max_blocks] have the sequences' blocks,
-// except those that have been given back.
+// except the blocks that have been given back.
 void expect_tables(const Plan& plan, const HostBatch& host, std::span<const std::int32_t> all,
                    const std::vector<KvTable>& tables, int block_size) {
   const std::size_t num_rows = all.size() / tables.size() / host.max_blocks;
@@ -78,7 +78,7 @@ void expect_tables(const Plan& plan, const HostBatch& host, std::span<const std:
   }
 }
 
-// Expects the same of both batches, except of their tables, which may be laid out differently.
+// Expects both batches to be the same, except that their tables may be laid out differently.
 void expect_same(const HostBatch& kept, const HostBatch& rebuilt, int block_size) {
   EXPECT_EQ(kept.token_ids, rebuilt.token_ids);
   EXPECT_EQ(kept.positions, rebuilt.positions);
@@ -135,7 +135,7 @@ void expect_kept_equals_rebuilt(const Traffic& traffic) {
     expect_tables(plan, host, host.block_tables, traffic.tables, traffic.block_size);
     expect_same(host, fresh.set(plan), traffic.block_size);
     EXPECT_TRUE(std::ranges::equal(kept.scored_rows(), fresh.scored_rows()));
-    // Some steps are skipped: what `kept` has missed comes with the next one.
+    // Some uploads are skipped: the device's table gets what it has missed with the next upload.
     if (steps.below(8) > 0) {
       const StepBatch batch = kept.upload(*exec);
       std::vector<std::int32_t> uploaded;
@@ -161,7 +161,7 @@ void expect_kept_equals_rebuilt(const Traffic& traffic) {
   EXPECT_GT(counters.num_paged_steps, 0u);
 }
 
-// The first sequences of two schedulers have the same arrival, and other blocks.
+// The first sequences of two schedulers have the same arrival but different blocks.
 TEST(StepInput, AnotherSchedulersSequencesAreNewOnes) {
   const SchedulerOptions options = {
       .block_size = 4, .max_num_seqs = 2, .max_num_batched_tokens = 64, .max_model_len = 64};
@@ -197,7 +197,7 @@ TEST(StepInput, KeptEqualsRebuilt) {
   }
 }
 
-// A group that sees all, two layers of which have a place, and two with windows.
+// A group that sees all, two layers of which share a place, and two groups with windows.
 TEST(StepInput, KeptEqualsRebuiltWithSeveralTables) {
   for (const bool has_cache : {false, true}) {
     expect_kept_equals_rebuilt({.block_size = 4,
@@ -275,9 +275,9 @@ std::uint64_t words_of_decodes(int num_prompt_tokens, const std::vector<int>& wi
 TEST(StepInput, ADecodeTouchesAsManyWordsInAnyContext) {
   const std::uint64_t words = words_of_decodes(100);
   EXPECT_EQ(words, words_of_decodes(10'000));
-  // Seven a sequence and the end of query_start; a block every 16th step.
+  // Seven words per sequence and the end of query_start; a block every 16th step.
   EXPECT_EQ(words, 64 * (4 * 7 + 1) + 64 / 16 * 4u);
-  // A slot, a first slot and a block's number more for each group.
+  // Each further group adds a slot, a first slot and a block's number.
   const std::uint64_t words_of_groups = words_of_decodes(100, {0, 64, 64});
   EXPECT_EQ(words_of_groups, words_of_decodes(10'000, {0, 64, 64}));
   EXPECT_EQ(words_of_groups, words + 2 * (64 * 4 * 2 + 64 / 16 * 4u));

@@ -17,7 +17,7 @@ namespace pagoda {
 namespace {
 
 // Calls visit(sequence, row, planned) for each sample that the plan draws, in the order of its
-// outcomes; `row`: of the step's logits, which samples of one prompt share.
+// outcomes. `row` is an index in the step's logits; samples of one prompt share a row.
 template <typename Visit>
 void for_each_sample(const Plan& plan, const Visit& visit) {
   int row = 0;
@@ -72,11 +72,12 @@ void StepSampler::share_draws(const Plan& plan, StepRows& rows) {
     if (planned.awaited_outcome < 0 || !is_drawn_by_ops(sequence)) return;
     rows.waits_for_history |= needs_history(sequence, planned.context_len(), has_room);
   });
-  // Rows are scored and pooled in tiles, which would have to wait for a step behind.
+  // Rows are scored and pooled in tiles at the step's end, and would wait for a step launched after
+  // it.
   rows.draws_ahead = rows.num_by_ops == plan.num_samples && !rows.reads_hidden;
 }
 
-// Returns whether a draw by ops needs the sequence's tokens on the host, to their end.
+// Returns whether a draw by ops needs all of the sequence's tokens on the host, the last one too.
 bool StepSampler::needs_history(const Sequence& sequence, int context_len, bool has_room) const {
   if (sequence.mask_source() != nullptr || RowChanges::look_back(sequence.params())) return true;
   return penalises(sequence.params()) &&
@@ -118,8 +119,8 @@ void StepSampler::prepare_penalties(const Plan& plan, StepRows& rows) {
   });
 }
 
-// Gives those outcomes log-probabilities that ask for them: of their tokens on the device where it
-// has drawn all of them, else of those on the host.
+// Computes log-probabilities for the outcomes that ask for them. Their tokens come from the device
+// if it has drawn all of them, else from the host.
 void StepSampler::compute_log_probs(const Plan& plan, StepRows& rows) {
   row_log_probs_.clear();
   ids_.clear();
@@ -138,8 +139,8 @@ void StepSampler::compute_log_probs(const Plan& plan, StepRows& rows) {
       row_log_probs_.compute(exec_, rows.logits, resolve_tokens(exec_, source, source, drawn));
 }
 
-// Adds a row for ops to draw. The token of a row that ops do not cover is not used, nor that of a
-// sequence that has ended while the step ran.
+// Adds a row for ops to draw. For rows that ops do not cover, and for sequences that have ended
+// while the step ran, the token is drawn greedily and not used.
 void StepSampler::add_row(Sequence& sequence, int context_len, StepRows& rows) {
   RowSampling row = row_of(sequence, context_len, decoder_.config().eos_token_ids);
   const bool is_drawn = !sequence.finished() && is_drawn_by_ops(sequence);
@@ -215,7 +216,7 @@ Result<const StepOutput*> StepSampler::sample(const Plan& plan, StepRows& rows, 
   return &output_;
 }
 
-// Waits for them. The device may have them already, or starts on them now.
+// Waits for log-probabilities. The device may have computed them already, or starts now.
 Result<HostLogProbs> StepSampler::read_log_probs(const LogProbs& log_probs) {
   std::vector<Tensor> roots;
   add_parts(log_probs, roots);
@@ -265,7 +266,7 @@ Status StepSampler::score_tile(const Plan& plan, const StepRows& rows, std::size
 }
 
 Status StepSampler::pool_rows(const Plan& plan, const StepRows& rows) {
-  int first_token = 0;  // of the sequence, in the step
+  int first_token = 0;  // the sequence's first token in the step
   for (std::size_t i = 0; i < plan.sequences.size(); ++i) {
     const PlannedSequence& planned = plan.sequences[i];
     const bool pools = planned.sequence->pooling() != Pooling::kNone;
@@ -279,7 +280,7 @@ Status StepSampler::pool_rows(const Plan& plan, const StepRows& rows) {
   return ok_status();
 }
 
-// Appends the rows' hidden states, as the checkpoint's own norm has them.
+// Appends the rows' hidden states after the checkpoint's last norm, without the logits' factor.
 Status StepSampler::pool_tile(const StepRows& rows, int first_row, int num_rows,
                               std::vector<float>& pooled) {
   ids_.resize(num_rows);
@@ -294,8 +295,8 @@ Status StepSampler::pool_tile(const StepRows& rows, int first_row, int num_rows,
   return ok_status();
 }
 
-// Reads what the device has drawn, with the log-probabilities that it has given, in one packet.
-// Reads logits only where the host needs them: on a device they are a trip of the whole vocabulary.
+// Reads the tokens and log-probabilities of the device in one packet. Reads logits only if the host
+// needs them, because that transfers a row of the whole vocabulary.
 Result<StepSampler::HostRows> StepSampler::read_rows(const StepRows& rows, bool wants_logits) {
   HostRows read;
   std::array<Tensor, 1 + HostLogProbs::kNumTensors> results = {rows.drawn};
@@ -327,7 +328,7 @@ void StepSampler::sample_rows(const Plan& plan, const StepRows& rows, const Host
   host_draws_.draw(plan.is_decode());
 }
 
-// Appends the outcome of what ops have drawn.
+// Appends the outcome of a row that ops have drawn.
 void StepSampler::take_drawn(std::int32_t drawn, const Status& row_error) {
   const Status status =
       row_error.ok() ? status_of_drawn(drawn, decoder_.config().vocab_size) : row_error;

@@ -1,14 +1,14 @@
-// StepSampler: the tokens that come of a step's rows of logits, with their log-probabilities, the
-// scores of prompts and the hidden states that are pooled. It decides whether the host or ops draw
-// a row, and when.
+// StepSampler: draws the tokens of a step's rows of logits. It also computes their
+// log-probabilities, the scores of prompts and the hidden states that are pooled. It decides
+// whether the host or ops draw a row, and when.
 //
-// Without lookahead the host draws every row (engine/host_draws.h). With lookahead ops draw what
-// they can, and the next step's forward may follow before sample(): it takes the ids where they
-// are. Where nothing depends on the output, or penalties whose counts are on the device too, the
-// forward's own evaluation draws them. Words that are banned and grammars need the token before:
-// what they change is known when that has been committed, and draw() follows then, while the
-// forward runs. sample() draws the rows that ops cannot draw (DRY, mirostat, processors of logits,
-// ...). It comes before the next forward then.
+// Without lookahead the host draws every row (engine/host_draws.h). With lookahead ops draw the
+// rows that they support, and the next step's forward may be launched before sample(): it reads the
+// ids on the device. A row whose draw needs no earlier output, or only penalties whose counts are
+// on the device, is drawn in the forward's own evaluation. Banned words and grammars depend on the
+// token before. Such rows are drawn by draw() once that token is committed, while the forward runs.
+// Rows that ops do not support (DRY, mirostat, processors of logits, ...) are drawn by sample(),
+// and then the next forward waits for it.
 //
 // Belongs to the engine thread.
 #pragma once
@@ -33,25 +33,25 @@
 
 namespace pagoda {
 
-// The rows of one step, from its forward to its sample(). The first five are the forward's.
+// The rows of one step, from its forward to its sample(). The forward sets the first five fields.
 struct StepRows {
   Tensor logits;              // [rows, vocab] float32; undefined: none
-  bool reads_hidden = false;  // scores or pools
-  HiddenState hidden;         // where it does
+  bool reads_hidden = false;  // some row is scored or pooled
+  HiddenState hidden;         // if reads_hidden
   std::vector<std::int32_t> scored_rows;
-  std::vector<ScoredToken> scored_tokens;  // one a scored row
+  std::vector<ScoredToken> scored_tokens;  // one per scored row
 
   bool draws_ahead = false;        // ops draw all rows, and nothing is scored or pooled
-  bool waits_for_history = false;  // until StepSampler::draw()
-  int num_by_ops = 0;              // rows
-  std::vector<Status> row_errors;  // [outcomes], of what ops draw
-  Tensor drawn;                    // [outcomes] int32: what ops draw (sampling/device/row_draws.h)
-  LogProbs log_probs;              // of the outcomes that ask, where draws_ahead
+  bool waits_for_history = false;  // nothing is drawn before StepSampler::draw()
+  int num_by_ops = 0;              // rows that ops draw
+  std::vector<Status> row_errors;  // [outcomes]: errors of the rows that ops draw
+  Tensor drawn;        // [outcomes] int32: tokens drawn by ops (sampling/device/row_draws.h).
+  LogProbs log_probs;  // of the outcomes that ask for them
 };
 
 struct StepSamplerOptions {
   std::vector<std::shared_ptr<const LogitsProcessor>> logits_processors;
-  bool has_lookahead = false;  // worth it where Exec::is_asynchronous()
+  bool has_lookahead = false;  // useful if Exec::is_asynchronous()
 };
 
 class StepSampler {
@@ -66,28 +66,31 @@ class StepSampler {
   // Decides whether the host or ops draw each of the step's rows, and draws those that ops can draw
   // now.
   void begin(const Plan& plan, StepRows& rows);
-  // Draws the rows that wait for the tokens before them, which have been committed by now.
+  // Draws the rows that depend on their previous tokens. REQUIRES: those tokens have been
+  // committed.
   Status draw(const Plan& plan, StepRows& rows);
-  // Adds what begin() and draw() have made, for an evaluation.
+  // Adds the results of begin() and draw() to the roots of an evaluation.
   void add_roots(const StepRows& rows, std::vector<Tensor>& roots) const;
-  // Draws the other rows, scores prompts and waits for all of it. See StepRunner::sample().
+  // Draws the other rows, scores and pools prompts, and waits for all results. See
+  // StepRunner::sample().
   Result<const StepOutput*> sample(const Plan& plan, StepRows& rows, bool wants_logits);
   // Uploads the tokens of the last step that was sampled: [outcomes] int32.
   Tensor upload_tokens();
-  // Forgets what steps have counted that were given up.
+  // Forgets the penalty counts of steps that were abandoned.
   void forget() { row_penalties_.forget(); }
 
   bool has_lookahead() const { return has_lookahead_; }
 
-  // Calls every op that may be done to logits [rows, vocab], so that a backend lists their kernels.
+  // Calls every op that may change or read logits [rows, vocab], so that a backend lists their
+  // kernels.
   static void call_ops(Exec& exec, const Tensor& logits);
 
  private:
-  // Where the rows of a step are, on the host.
+  // The results of a step's rows, on the host.
   struct HostRows {
     std::span<const float> logits;          // [rows, vocab], or empty
     std::span<const std::int32_t> drawn;    // [outcomes], or empty
-    std::optional<HostLogProbs> log_probs;  // where any are asked for and known
+    std::optional<HostLogProbs> log_probs;  // if any are asked for and computed
   };
 
   bool is_drawn_by_ops(const Sequence& sequence) const;

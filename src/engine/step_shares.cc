@@ -6,10 +6,10 @@ namespace pagoda {
 namespace {
 
 // Returns the most prompt tokens, up to `num_tokens`, that together with the decodes fill whole
-// tiles. Returns all of them where that would leave out half: a step reads a context's keys and
-// values once, however few tokens it computes.
+// tiles. Returns all of them if whole tiles would leave out half: each step reads a context's keys
+// and values once, however few tokens it computes.
 int whole_tiles(int num_tokens, int num_decodes, int tile) {
-  const int first = tile - num_decodes % tile;  // that fill what the decodes began
+  const int first = tile - num_decodes % tile;  // tokens that fill up the decodes' last tile
   const int whole = first + (num_tokens - first) / tile * tile;
   return num_tokens < first || whole <= num_tokens - whole ? num_tokens : whole;
 }

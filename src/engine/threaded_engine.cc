@@ -11,7 +11,7 @@
 namespace pagoda {
 namespace {
 
-// For masks and blocks that a step can be planned with.
+// Time between two checks whether masks and blocks are ready.
 constexpr std::chrono::milliseconds kBetweenLooks(1);
 
 }  // namespace
@@ -141,7 +141,7 @@ void ThreadedEngine::run() {
   try {
     serve();
   } catch (const std::exception& error) {
-    // The bookkeeping may be half done: nothing that it says is worth another step.
+    // The scheduler's state may be inconsistent, so no further step is run.
     die(unavailable("[engine] it has failed: {}", error.what()));
   }
   core_->close();
@@ -168,11 +168,11 @@ bool ThreadedEngine::has_work() const {
   return stopping_ || !resets_.empty() || !submissions_.empty() || !cancellations_.empty();
 }
 
-// Returns when there is something to do, with the commands; false: the engine ends.
+// Waits until there is something to do, and takes the callers' commands. False: the engine ends.
 bool ThreadedEngine::wait_for_work() {
   std::unique_lock lock(mutex_);
   const auto may_go_on = [this] { return has_work() || !core_->idle(); };
-  // Rests: the next request need not wait for memory that can be had now.
+  // While idle, page in memory, so that the next request need not wait for it.
   for (bool has_more = true; has_more && !may_go_on();) {
     lock.unlock();
     has_more = core_->prefault();
@@ -182,14 +182,13 @@ bool ThreadedEngine::wait_for_work() {
   taken_submissions_.swap(submissions_);
   taken_cancellations_.swap(cancellations_);
   taken_resets_.swap(resets_);
-  // Counted here already: a reader of the statistics between this and the step would find them
-  // nowhere.
+  // Count the submissions as waiting now. Otherwise the statistics would lack them until the step.
   stats_.num_waiting += std::exchange(num_submitted_, 0);
   return !stopping_;
 }
 
-// Waits for threads that make masks or read blocks. They do not know that this one waits, so it
-// looks again soon.
+// Waits for threads that make masks or read blocks. They do not notify this thread, so it checks
+// again soon.
 void ThreadedEngine::wait_for_others() {
   std::unique_lock lock(mutex_);
   work_.wait_for(lock, kBetweenLooks, [this] { return has_work(); });
@@ -227,7 +226,7 @@ void ThreadedEngine::die(const Status& reason) {
   log_error("{}", reason.message());
   {
     const std::lock_guard lock(mutex_);
-    // The figures stay those published last: the engine's parts may be half way through a step.
+    // The other figures stay as they were last published: the engine's parts may be inconsistent.
     stats_.healthy = false;
     stats_.num_running = stats_.num_waiting = 0;
     stats_.num_free_blocks = stats_.num_blocks;

@@ -1,8 +1,8 @@
-// ThreadedEngine: the engine's one thread, which drives an EngineCore, and the queues at both its
-// ends. create_engine makes it.
+// ThreadedEngine: runs an EngineCore on a thread of its own, and has the queues between that thread
+// and the callers. create_engine() makes it.
 //
-// Where a step says that the device is gone, or something throws outside of a step's work, the
-// engine is dead: every request ends with an error, submit() and stats() say so, and the thread
+// If a step reports that the device is lost, or code outside a step throws, the engine has failed.
+// Then every request ends with an error, submit() and stats() report the failure, and the thread
 // ends.
 #pragma once
 
@@ -24,9 +24,9 @@ namespace pagoda {
 
 class ThreadedEngine final : public Engine {
  public:
-  // Starts the thread, which runs make_parts and then serves; returns when make_parts has.
+  // Starts the thread, which runs make_parts and then serves. Returns when make_parts has returned.
   static Result<std::unique_ptr<Engine>> start(std::function<Result<EngineParts>()> make_parts);
-  ~ThreadedEngine() override;  // cancels what runs
+  ~ThreadedEngine() override;  // cancels all requests
 
   const EngineLimits& limits() const override { return core_->limits(); }
   Status check_room(const QueueDemand& demand) const override;
@@ -63,21 +63,23 @@ class ThreadedEngine final : public Engine {
   void publish_stats();
   void die(const Status& reason);
 
-  // The thread's own, but for what EngineCore lets any thread do. Set before start() returns.
+  // Used only by the engine's thread, except the thread-safe members of EngineCore. Set before
+  // start() returns.
   std::unique_ptr<EngineCore> core_;
   std::vector<Submission> taken_submissions_;
   std::vector<Cancellation> taken_cancellations_;
   std::set<std::string> taken_resets_;
 
-  // Between threads.
+  // Shared between threads, under mutex_.
   mutable std::mutex mutex_;
-  std::condition_variable work_;  // something for the engine's thread
-  std::condition_variable idle_;  // nothing left to drain
+  std::condition_variable work_;  // there is work for the engine's thread
+  std::condition_variable idle_;  // no request is left
   std::vector<Submission> submissions_;
-  int num_submitted_ = 0;  // samples of submissions_: each will wait as a sequence
-  QueueDemand queued_ = {.num_requests = 0};  // of requests that have not started
+  int num_submitted_ = 0;  // samples in submissions_: each becomes a waiting sequence
+  QueueDemand queued_ = {.num_requests = 0};  // room of requests that have not started
   std::vector<Cancellation> cancellations_;
-  std::set<std::string> resets_;  // owners whose cached blocks go before the submissions are taken
+  // Owners whose cached blocks are dropped before the submissions are taken.
+  std::set<std::string> resets_;
   EngineStats stats_;
   RequestId next_id_ = 1;
   bool draining_ = false;

@@ -1,10 +1,10 @@
-// WaitingQueue: sequences that wait for a place to run, in their order: the lower priority value
-// first, then arrival.
+// WaitingQueue: sequences that wait for a place to run, in order: lower priority value first, then
+// earlier arrival.
 //
-// Priority is every client's to choose, so it is a preference and no right: in every
-// `num_steps_per_turn` steps in which others overtake them, the first that came of all that wait
-// becomes the first of all, whatever its priority. So nothing starves, and those of better priority
-// lose one place in some seconds.
+// Clients choose their own priority, so it must not starve others. After every `num_steps_per_turn`
+// steps in which some sequences overtake others, the waiting request that arrived first moves to
+// the front, whatever its priority. So requests of better priority lose one place every few
+// seconds.
 //
 // Thread-compatible.
 #pragma once
@@ -24,7 +24,7 @@ inline bool runs_before(const std::unique_ptr<Sequence>& a, const std::unique_pt
   return std::tuple(a->priority(), a->arrival()) < std::tuple(b->priority(), b->arrival());
 }
 
-// Inserts into a container that is in the order.
+// Inserts into a container that is sorted by runs_before().
 template <typename Sequences>
 void insert_in_order(Sequences& sequences, std::unique_ptr<Sequence> sequence) {
   const auto place = std::upper_bound(sequences.begin(), sequences.end(), sequence, runs_before);
@@ -37,19 +37,19 @@ class WaitingQueue {
 
   bool empty() const { return sequences_.empty(); }
   int num_sequences() const { return static_cast<int>(sequences_.size()); }  // without forks
-  int num_samples() const { return num_sequences() + num_forks_; }           // with them
+  int num_samples() const { return num_sequences() + num_forks_; }           // with forks
   Sequence& head() { return *sequences_.front(); }
 
   void insert(std::unique_ptr<Sequence> sequence);
-  // Takes the head, which is admitted, and notes whether it overtakes others.
+  // Removes and returns the head, which is admitted. Notes whether it overtakes others.
   std::unique_ptr<Sequence> pop();
 
-  // Calls change(sequences) with all of them, which it leaves in their order.
+  // Calls change(sequences) with all sequences. `change` has to keep them in order.
   template <typename Change>
   void change(const Change& change);
 
-  // Counts a step. Returns the request that came first of those that wait where others have
-  // overtaken it for long enough.
+  // Counts a step. Returns the waiting request that arrived first, if others have overtaken for
+  // num_steps_per_turn steps.
   std::optional<RequestId> end_turn();
 
  private:
@@ -58,7 +58,7 @@ class WaitingQueue {
   int num_steps_per_turn_;
   std::deque<std::unique_ptr<Sequence>> sequences_;
   int num_forks_ = 0;
-  int num_steps_overtaking_ = 0;  // since one overtook others that still wait; 0: none did
+  int num_steps_overtaking_ = 0;  // steps since one overtook others that still wait; 0: none did
 };
 
 template <typename Change>

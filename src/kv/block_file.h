@@ -1,4 +1,4 @@
-// BlockFile: a full block of the prefix cache as bytes of a file.
+// BlockFile: the file format of a full block of the prefix cache.
 //
 //   magic       8 bytes, "pagodakv"
 //   version     u32, 1
@@ -10,9 +10,9 @@
 //   bytes       [num_bytes], each layer's arrays as they lie in memory
 //   sum         32 bytes: SHA-256 of all before it
 //
-// Numbers are little-endian. A file is right where every byte is as expected: a reader knows scope,
-// digest, tokens and sizes beforehand, and the sum covers the rest. Files are written without being
-// synced, so that a machine's crash may leave torn ones; their sums are wrong.
+// Numbers are little-endian. A reader knows scope, digest, tokens and sizes beforehand, and the sum
+// covers all other bytes. So a file is valid only if every byte is as expected. Files are written
+// without being synced, so a crash of the machine may leave incomplete ones; their sums are wrong.
 //
 // Thread-safe.
 #pragma once
@@ -32,20 +32,20 @@ struct BlockFileKey {
   Sha256Digest digest = {};
 };
 
-// Returns the bytes of a file with so many tokens and bytes of keys and values.
+// Returns the size of a file with num_tokens tokens, and num_bytes bytes of keys and values.
 std::size_t block_file_size(std::size_t num_tokens, std::size_t num_bytes);
 
-// Writes all of a file but the sum and the keys' and values' bytes, which the caller writes where
-// block_file_bytes() says. file: [block_file_size], any contents.
+// Writes all of a file except the keys' and values' bytes and the sum. The caller writes those
+// bytes at block_file_bytes(). file: [block_file_size], any contents.
 void begin_block_file(const BlockFileKey& key, std::span<const int> tokens,
                       std::span<std::byte> file);
-// Returns where the keys' and values' bytes are in a file of so many tokens.
+// Returns the keys' and values' bytes within a file of num_tokens tokens.
 std::span<std::byte> block_file_bytes(std::span<std::byte> file, std::size_t num_tokens);
-// Writes the sum of all before it.
+// Writes the sum of all bytes before it.
 void end_block_file(std::span<std::byte> file);
 
-// Returns the keys' and values' bytes of a file that is all right. Else kDataLoss, which says what
-// was expected.
+// Checks a file, and returns its keys' and values' bytes. kDataLoss: the file is wrong; the message
+// says what was expected.
 Result<std::span<const std::byte>> read_block_file(std::span<const std::byte> file,
                                                    const BlockFileKey& key,
                                                    std::span<const int> tokens,

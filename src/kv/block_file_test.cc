@@ -69,7 +69,7 @@ TEST(BlockFile, AnyBitThatIsFlippedIsSeen) {
   EXPECT_TRUE(read(file, block).ok());
 }
 
-// Blocks of the same tokens behind different parents are alike but for digest and bytes.
+// Blocks with the same tokens but different parents differ only in digest and bytes.
 TEST(BlockFile, OneUnderAnotherNameIsRefused) {
   const Block block = make_block(1), other = make_block(2);
   EXPECT_THAT(read(file_of(other), block).status().message(), HasSubstr("expected block 0101"));

@@ -33,7 +33,8 @@ bool is_hex(std::string_view name, std::size_t num_digits) {
          name.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-// Returns whether a file is one of ours: a digest, or one with the end of an unfinished file.
+// Returns whether a name is that of a block file: a digest, or a digest with the suffix of an
+// unfinished file.
 bool is_block_name(std::string_view name) {
   return is_hex(name.substr(0, kDigestDigits), kDigestDigits) &&
          (name.size() == kDigestDigits || name.ends_with(kUnfinished));
@@ -68,7 +69,7 @@ class FolderOfBlockFiles final : public BlockFiles {
   explicit FolderOfBlockFiles(std::string parent)
       : parent_(std::move(parent)), unfinished_suffix_(make_suffix()) {}
 
-  // Makes the folder where it is not there, and tries whether a file can be written in it.
+  // Makes the folder if it is missing, and checks that a file can be written in it.
   Status check() const;
 
   Result<std::vector<BlockFileEntry>> list() override;
@@ -79,8 +80,8 @@ class FolderOfBlockFiles final : public BlockFiles {
   void mark_used(const std::string& name, std::int64_t used_ns) override;
 
  private:
-  // Returns a name's end that no other process makes: its id alone may be another one's in another
-  // container.
+  // Returns a suffix that no other process makes. A process id would not do: a process in another
+  // container may have the same one.
   static std::string make_suffix() {
     std::random_device random;
     return fmt::format(".{:08x}{:08x}{}", random(), random(), kUnfinished);
@@ -94,7 +95,7 @@ class FolderOfBlockFiles final : public BlockFiles {
   const std::string unfinished_suffix_;
 };
 
-// Opens the folder by its path on each call, since another process may have removed it meanwhile.
+// Opens the folder by its path on each call, because another process may have removed it meanwhile.
 Result<PrivateFolder> FolderOfBlockFiles::open_folder_of(const std::string& name,
                                                          PrivateFolder::Wish wish) const {
   PAGODA_ASSIGN_OR_RETURN(PrivateFolder folder, open_folder(wish));
@@ -115,7 +116,7 @@ Status FolderOfBlockFiles::check() const {
   return ok_status();
 }
 
-// Adds the files of a folder with that name in the list.
+// Adds the files of `folder` to the entries, with `name` as their folder's name.
 Status list_files(const PrivateFolder& folder, const std::string& name,
                   std::vector<BlockFileEntry>& entries) {
   PAGODA_ASSIGN_OR_RETURN(const std::vector<std::string> files, folder.names());
@@ -138,7 +139,7 @@ Status list_files(const PrivateFolder& folder, const std::string& name,
   return ok_status();
 }
 
-// Opens a folder of the list; nothing where it has gone, or is a link or another user's.
+// Opens a folder for list(); absent if it is gone, is a link or belongs to another user.
 Result<std::optional<PrivateFolder>> open_listed(const PrivateFolder& parent,
                                                  const std::string& name) {
   auto folder = parent.open_below(name, PrivateFolder::Wish::kFound);
@@ -187,7 +188,7 @@ Status FolderOfBlockFiles::read(const std::string& name, std::size_t expected_si
                      static_cast<std::int64_t>(info.st_size));
   }
   bytes.resize(expected_size);
-  errno = 0;  // of a file that ends too soon
+  errno = 0;  // a file that ends too soon sets none
   if (!read_all(file.get(), bytes)) return failed("reading", name);
   return ok_status();
 }

@@ -24,7 +24,7 @@ Result<BlockMemory> BlockMemory::of(Exec& exec, const KvStore& store) {
         return unsupported("[kv cache] prefix-cache-dir: expected cpu, mlx or reference, got {}",
                            backend_name(exec.backend()));
       }
-      if (has(first)) continue;  // memory that layers of several forms share
+      if (has(first)) continue;  // layers of several forms share this memory
       const auto block_elements =
           static_cast<std::size_t>(array.num_elements() / store.num_blocks());
       arrays.push_back({.first = first, .block_bytes = block_elements * dtype_size(array.dtype())});

@@ -1,7 +1,7 @@
-// BlockMemory: the bytes of a KV block where the host reads and writes them, in all arrays of all
-// layers, one behind the other.
+// BlockMemory: reads and writes all bytes of a KV block on the host: those of all arrays of all
+// layers, one after another.
 //
-// The caller makes sure that no step reads or writes the block at the same time. Thread-compatible.
+// The caller ensures that no step reads or writes the block at the same time. Thread-compatible.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@ namespace pagoda {
 
 class BlockMemory {
  public:
-  // Describes the memory of a store, which outlives it. kUnsupported where the host cannot read
-  // that of this backend.
+  // Describes the memory of a store, which has to outlive the result. kUnsupported: the host cannot
+  // read this backend's memory.
   static Result<BlockMemory> of(Exec& exec, const KvStore& store);
 
   // An array of blocks.

@@ -69,8 +69,8 @@ void BlockPool::set_free(int block_id, bool free) {
   word = free ? word | bit : word & ~bit;
 }
 
-// Returns the first block from `from` on that is free, or that is taken; num_blocks() where there
-// is none.
+// Returns the first free block from `from` on, or the first taken one if not `free`; num_blocks()
+// if there is none.
 int BlockPool::find(bool free, int from) const {
   const std::uint64_t flip = free ? 0 : ~std::uint64_t{0};
   std::uint64_t mask = ~std::uint64_t{0} << (from % kWordBits);
@@ -83,7 +83,7 @@ int BlockPool::find(bool free, int from) const {
   return num_blocks();
 }
 
-// Returns the blocks kept for the growth of the sequence that ends where the run begins.
+// Returns how many blocks are kept for the growth of the sequence that ends just before the run.
 int BlockPool::growth_before(const Run& run) const {
   return run.begin == 0 ? 0 : growth_[run.begin - 1];
 }

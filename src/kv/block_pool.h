@@ -1,20 +1,21 @@
-// BlockPool: which blocks of the KV store are taken, and by how many holders. Plain ids; no memory
-// of its own.
+// BlockPool: which blocks of the KV store are taken, and by how many holders. It deals in block ids
+// and has no KV memory.
 //
 //   free --allocate()--> 1 holder --retain()--> 2 ... --release()--> 1 --release()--> free
 //
-// Which free block is handed out changes no answer and no plan, only where a sequence lies. In
-// BlockOrder::kConsecutive a sequence gets the block behind its last one if that is free, so that
-// attention can read it straight through. It begins in the lowest free run that has room for it,
-// behind what the sequence before may grow into: low, because blocks that no sequence has had yet
-// take no memory. Where no run has room, it begins at the start of the longest, or in its middle
-// behind a sequence that may grow. In kLowest it is the free block of the lowest id.
+// The choice of a free block changes no answer and no plan, only where a sequence's entries are.
+// With BlockOrder::kConsecutive a sequence gets the block after its last one if that is free, so
+// that attention reads its memory in order. A new sequence begins in the lowest free run that has
+// room for it. The sequence before the run may grow, and the blocks for that growth stay free. Low
+// ids are preferred because blocks that were never used take no memory. If no run has room, the new
+// sequence begins at the start of the longest run. It begins in the middle of that run if the
+// sequence before may grow. With kLowest a sequence always gets the lowest free block.
 //
-// Every call is O(1), but allocate() where it looks for a run: it looks at kMaxRuns of them, and at
-// a bit a block. No call takes memory.
+// Every call is O(1), except allocate() when it searches for a run: it looks at no more than
+// kMaxRuns runs and scans one bit per block. No call allocates memory.
 //
-// Errors: a full pool is an answer (nullopt); an id out of range or a block freed twice is our own
-// mistake and ends the process. Thread-compatible: it belongs to the engine thread.
+// Errors: a full pool is a normal result (nullopt). An id out of range or a block freed twice is a
+// bug and ends the process. Thread-compatible: it belongs to the engine thread.
 #pragma once
 
 #include <cstdint>
@@ -25,11 +26,11 @@ namespace pagoda {
 
 enum class BlockOrder : std::uint8_t { kLowest, kConsecutive };
 
-// Where a block would lie best.
+// Where a new block should be.
 struct BlockWish {
   int after = -1;      // the sequence's last block; -1: it has none
-  int num_blocks = 1;  // that the sequence is known to need, this one included
-  int num_growth = 0;  // that it is likely to need besides
+  int num_blocks = 1;  // blocks that the sequence is known to need, this one included
+  int num_growth = 0;  // further blocks that it is likely to need
 };
 
 class BlockPool {
@@ -38,12 +39,12 @@ class BlockPool {
 
   explicit BlockPool(int num_blocks, BlockOrder order = BlockOrder::kConsecutive);
 
-  // Allocates a free block with one holder; nullopt where none is free.
+  // Allocates a free block with one holder; nullopt if none is free.
   std::optional<int> allocate(const BlockWish& wish = {});
-  void retain(int block_id);   // one holder more, of a block that has one
-  void release(int block_id);  // one holder less; the last one frees the block
-  // Records that the sequence whose last block this was gets no more: the blocks behind it need not
-  // be kept for it. release() says so too.
+  void retain(int block_id);   // adds a holder to a block that has one
+  void release(int block_id);  // removes a holder; a block without holders is free
+  // Records that the sequence with this last block gets no more blocks, so none are reserved after
+  // it. release() does the same.
   void end_growth(int block_id) { growth_[block_id] = 0; }
 
   int num_blocks() const { return static_cast<int>(num_holders_.size()); }
@@ -65,13 +66,13 @@ class BlockPool {
   void set_free(int block_id, bool free);
 
   BlockOrder order_;
-  std::vector<int> num_holders_;           // [num_blocks]
-  std::vector<int> growth_;                // [num_blocks]; blocks that the sequence whose last one
-                                           // this is may come to need
-  std::vector<std::uint64_t> free_words_;  // a bit a block
+  std::vector<int> num_holders_;  // [num_blocks]
+  // [num_blocks]: how many blocks more the sequence with this last block may need.
+  std::vector<int> growth_;
+  std::vector<std::uint64_t> free_words_;  // one bit per block
   int num_free_ = 0;
   int num_ever_held_ = 0;
-  int lowest_free_ = 0;  // none is free below it
+  int lowest_free_ = 0;  // no block below it is free
 };
 
 }  // namespace pagoda

@@ -43,7 +43,7 @@ TEST(BlockPool, LeavesRoomBehindASequenceThatMayGrow) {
   EXPECT_EQ(pool.allocate({.num_blocks = 20, .num_growth = 20}), 10);  // [1, 100) is free
   EXPECT_EQ(pool.allocate({.num_blocks = 9}), 50);
   EXPECT_EQ(pool.num_ever_held(), 51);
-  // The pool does not keep room twice for what the first one has grown by.
+  // The room that is kept for the first sequence becomes smaller as it grows.
   EXPECT_EQ(pool.allocate({.after = 0, .num_blocks = 2, .num_growth = 3}), 1);
   EXPECT_EQ(pool.allocate({.num_blocks = 4}), 6);
   EXPECT_EQ(pool.num_ever_held(), 51);
@@ -53,18 +53,19 @@ TEST(BlockPool, SharesTheLongestRunWhereNoneHasRoom) {
   BlockPool pool(100);
   EXPECT_EQ(pool.allocate({.num_growth = 99}), 0);
   EXPECT_EQ(pool.allocate({.num_growth = 99}), 50);  // [1, 100) is free
-  EXPECT_EQ(pool.allocate({.num_growth = 99}), 25);  // [1, 50), the first of two as long
-  EXPECT_EQ(pool.allocate({.num_growth = 99}), 75);  // [51, 100)
-  pool.release(50);                                  // [26, 75)
+  // middle of [1, 50), the first of the two longest runs
+  EXPECT_EQ(pool.allocate({.num_growth = 99}), 25);
+  EXPECT_EQ(pool.allocate({.num_growth = 99}), 75);  // middle of [51, 100)
+  pool.release(50);                                  // [26, 75) is free
   EXPECT_EQ(pool.allocate({.num_blocks = 40}), 35);
-  // The longest is [36, 75).
+  // The longest free run is [36, 75).
   EXPECT_EQ(pool.allocate({.num_blocks = 50}), 36);
 }
 
 TEST(BlockPool, LeavesNoRoomBehindWhatHasEnded) {
   BlockPool pool(100);
   const int first = pool.allocate({.num_growth = 9}).value();
-  pool.retain(first);  // by a cache
+  pool.retain(first);  // a cache holds it too
   pool.release(first);
   EXPECT_EQ(pool.allocate({.num_growth = 9}), 1);
   const int tail = pool.allocate({.after = 1, .num_growth = 8}).value();
@@ -117,14 +118,14 @@ int run_from(int id, int num_blocks, const std::map<int, int>& holders) {
   return run;
 }
 
-// Any sequence of calls, against a map from block to its number of holders.
+// Compares any sequence of calls with a map from block to its number of holders.
 RC_GTEST_PROP(BlockPoolProperty, AgreesWithAMapOfHolders, ()) {
   const int num_blocks = *rc::gen::element(0, 1, 5, 12, 63, 64, 65, 150);
   const auto order = *rc::gen::element(BlockOrder::kLowest, BlockOrder::kConsecutive);
   const auto operations = *rc::gen::container<std::vector<std::pair<int, unsigned>>>(
       rc::gen::pair(rc::gen::inRange(0, 4), rc::gen::arbitrary<unsigned>()));
   BlockPool pool(num_blocks, order);
-  std::map<int, int> holders;  // of held blocks
+  std::map<int, int> holders;  // numbers of holders, of held blocks
   const auto any_held = [&](unsigned choice) {
     return std::next(holders.begin(), choice % holders.size())->first;
   };

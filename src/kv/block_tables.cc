@@ -8,9 +8,9 @@
 namespace pagoda {
 namespace {
 
-// Most answers are shorter than this, or than what they answer: kept free behind a sequence that
-// may grow, as far as it may. One that outgrows it goes on elsewhere, and a few runs are read as
-// fast as one.
+// After a sequence that may grow, room is kept free for this many tokens, or for its own length if
+// that is more. Most answers are shorter. A sequence that outgrows the room continues elsewhere,
+// and a few runs are read as fast as one.
 constexpr int kExpectedGrowth = 1024;  // tokens
 
 }  // namespace
@@ -43,7 +43,8 @@ bool BlockTables::fetch(BlockTable& table, std::span<const int> tokens,
   BlockTier& tier = *cache_->tier();
   PrefixFetch& fetch = *table.fetch_;
   for (; fetch.num_taken < fetch.blocks.size(); ++fetch.num_taken) {
-    if (cache_->acquire_fetched(table.chain_, fetch, table.groups_)) {  // another sequence has
+    // If another sequence has cached the block meanwhile, that one is used.
+    if (cache_->acquire_fetched(table.chain_, fetch, table.groups_)) {
       tier.pass(fetch.id);
       continue;
     }
@@ -70,8 +71,8 @@ int BlockTables::acquire_partial_match(BlockTable& table, std::span<const int> t
   std::vector<int> sources;
   for (int group = 0; group < groups_.size(); ++group)
     sources.push_back(cache_->block_of_group(match.block_id, group));
-  // One that a step reads is copied, and so is one that the sequence leaves before its end, unless
-  // there is no fresh block.
+  // A tail that no sequence holds is adopted if all of it matches. Any other match is copied. If no
+  // block is free for the copy, a tail that no sequence holds is adopted instead.
   const bool can_adopt = match.is_tail && pool_.num_holders(match.block_id) == 1;
   if (!can_adopt || !match.is_whole) {
     for (const int source : sources) cache_->hold(source);  // until the step is over
@@ -95,9 +96,9 @@ int BlockTables::acquire_partial_match(BlockTable& table, std::span<const int> t
 int BlockTables::extend(BlockTable& table, int begin, int end, const SequenceLength& length,
                         std::vector<PlannedCopy>& copies) {
   for (GroupTable& group : table.groups_)
-    group.ids.reserve(blocks_for(length.max_stored));  // all that its steps will need, now
+    group.ids.reserve(blocks_for(length.max_stored));  // all that its steps will need
   if (!copy_shared_block(table, begin, copies)) return begin;
-  // The cache gives up all that is needed at once: a run may come free.
+  // Evict all that is needed at once, because consecutive blocks may become free.
   const int num_rows = blocks_for(end) - table.num_blocks();
   if (num_rows > 0) (void)make_room(num_rows * groups_.size());
   for (int i = 0; i < num_rows && pool_.num_free() >= groups_.size(); ++i)
@@ -163,7 +164,7 @@ void BlockTables::keep_tail(BlockTable& table, std::span<const int> tokens, int 
   if (cache_ == nullptr || num_tokens == 0) return;
   const int num_full = num_computed / groups_.block_size();
   if (table.chain_.num_cached_blocks != num_full) return;
-  // Blocks behind it hold nothing yet.
+  // Blocks after the tail hold nothing yet.
   const auto pop = [](GroupTable& group) {
     const int block_id = group.ids.back();
     group.ids.pop_back();
@@ -179,7 +180,7 @@ void BlockTables::keep_tail(BlockTable& table, std::span<const int> tokens, int 
   }
 }
 
-// Releases the last block first: the cache evicts children before parents.
+// Releases the last block first, because the cache evicts children before parents.
 void BlockTables::release(BlockTable& table) {
   if (table.fetch_) cache_->tier()->end_fetch(table.fetch_->id);
   table.fetch_.reset();
@@ -217,9 +218,8 @@ int BlockTables::num_shared(const BlockTable& table, int index) const {
                     [&](const GroupTable& group) { return is_shared(group.ids[index]); }));
 }
 
-// Copies the block that the token at `begin` goes to, where others hold it and it has tokens
-// already. Copies it in all groups or, where there are too few free blocks, in none, and then
-// returns false.
+// Copies the block of position `begin` if it has tokens already and others hold it. Copies it in
+// all groups, or in none and returns false if too few blocks are free.
 bool BlockTables::copy_shared_block(BlockTable& table, int begin,
                                     std::vector<PlannedCopy>& copies) {
   const int num_tokens = begin % groups_.block_size();
@@ -232,7 +232,7 @@ bool BlockTables::copy_shared_block(BlockTable& table, int begin,
     int& block_id = group.ids[index];
     if (!is_shared(block_id)) continue;
     const int own = *pool_.allocate();
-    // The table's hold of the source becomes the copy's.
+    // The copy takes over the table's hold of its source.
     add_copy({.source = block_id, .destination = own, .num_tokens = num_tokens}, copies);
     block_id = own;
   }
@@ -245,7 +245,7 @@ void BlockTables::add_copy(const PlannedCopy& copy, std::vector<PlannedCopy>& co
   copies.push_back(copy);
 }
 
-// Returns where a group's block number `index` would lie best.
+// Returns where block number `index` of a group should be.
 BlockWish BlockTables::wish_of(const BlockTable& table, int group, int index,
                                const SequenceLength& length) const {
   const int num_blocks = blocks_for(length.num_tokens);
@@ -257,7 +257,7 @@ BlockWish BlockTables::wish_of(const BlockTable& table, int group, int index,
           .num_growth = groups_.most_held(group, growth, /*num_new=*/1)};
 }
 
-// Adds a block to each group's table. REQUIRES: as many are free.
+// Adds a block to each group's table. REQUIRES: a block for each group is free.
 void BlockTables::add_blocks(BlockTable& table, const SequenceLength& length) {
   const int index = table.num_blocks();
   for (int group = 0; group < groups_.size(); ++group) {
@@ -267,7 +267,7 @@ void BlockTables::add_blocks(BlockTable& table, const SequenceLength& length) {
   }
 }
 
-// Has the cache give up blocks until so many are free; false: there are fewer.
+// Evicts blocks from the cache until num_blocks blocks are free. False: there are fewer.
 bool BlockTables::make_room(int num_blocks) {
   while (pool_.num_free() < num_blocks) {
     if (cache_ == nullptr || !cache_->evict()) return false;

@@ -29,7 +29,7 @@ class BlockTablesTest : public ::testing::Test {
     return tables_.extend(table, begin, end, {.num_tokens = end, .max_stored = end}, copies_);
   }
 
-  // Returns a table of these tokens, computed and kept.
+  // Returns a table of these tokens, computed and cached.
   BlockTable computed(const std::vector<int>& tokens) {
     const int num_tokens = static_cast<int>(tokens.size());
     BlockTable table;
@@ -77,7 +77,7 @@ TEST_F(BlockTablesTest, ABlockThatOthersHoldIsCopiedBeforeItIsWritten) {
   EXPECT_EQ(copies_[0].num_tokens, 2);
   EXPECT_EQ(second.ids()[0], first.ids()[0]);
   EXPECT_NE(second.epoch(), 0u);
-  // The first is alone with it now, but for the copy, which only reads what is there.
+  // Only `first` holds the block now, besides the copy, which only reads it.
   EXPECT_EQ(tables_.num_missing(first, 6, 7), 0);
   EXPECT_EQ(extend(first, 6, 7), 7);
   EXPECT_EQ(copies_.size(), 1u);
@@ -138,7 +138,7 @@ TEST_F(BlockTablesTest, WhatIsKeptIsFoundByTheSamePrefix) {
   BlockTable second;
   tables_.open(second, "", "");
   EXPECT_EQ(tables_.acquire(second, tokens, 10), 8);
-  // The tail behind them goes over as it is: no sequence holds it.
+  // The tail after them is taken over without a copy, because no sequence holds it.
   const std::span<const int> rest = std::span(tokens).subspan(8);
   EXPECT_EQ(
       tables_.acquire_partial_match(second, rest, {.num_tokens = 10, .max_stored = 10}, copies_),
@@ -160,7 +160,7 @@ TEST_F(BlockTablesTest, EmptyBlocksBehindATailAreGivenBack) {
   EXPECT_TRUE(cache_.is_cached(tail));
 }
 
-// A sequence whose last token is computed once more has a block that is cached already.
+// A sequence whose last token is computed again may end within a block that is cached already.
 TEST_F(BlockTablesTest, APartOfACachedBlockIsNoTail) {
   const std::vector<int> tokens = tokens_from(10, 8);
   BlockTable table;
@@ -192,7 +192,7 @@ TEST_F(BlockTablesTest, ATailGoesOverWhereThereIsNoBlockToCopyItInto) {
   tables_.release(first);
   BlockTable other;
   tables_.open(other, "", "");
-  EXPECT_EQ(extend(other, 0, 20), 20);  // all but the tail
+  EXPECT_EQ(extend(other, 0, 20), 20);  // all blocks except the tail
   BlockTable second;
   tables_.open(second, "", "");
   const std::vector<int> wanted = {10, 11, 99};
@@ -233,7 +233,8 @@ TEST_F(BlockTablesTest, OneBlockStandsForTheSameTokens) {
     tables_.keep(second, tokens, 4, in_flight);
     EXPECT_EQ(second.ids()[0], first.ids()[0]);
     EXPECT_NE(second.epoch(), 0u);
-    EXPECT_EQ(pool_.num_holders(own), in_flight ? 1 : 0);  // until the step that reads it is over
+    // Held until the step that reads it is over.
+    EXPECT_EQ(pool_.num_holders(own), in_flight ? 1 : 0);
     tables_.end_step(copies_);
     EXPECT_EQ(pool_.num_holders(own), 0);
     tables_.release(second);

@@ -1,11 +1,12 @@
-// CacheEvents: the full blocks that the prefix cache has come to hold and has given up, in order.
-// Routers read them to send a prompt where its prefix is.
+// CacheEvents: the full blocks that the prefix cache has added and removed, in order. Routers read
+// them to send a prompt to the engine that has its prefix.
 //
-// A reader that knows the parent of a prompt's first block, its root, can try guesses of prompts on
-// the digests of their blocks. So a reader is told of the blocks of one root: its owner's, without a salt.
+// A reader that knows the parent of a prompt's first block, the root, can guess prompts and compare
+// the digests of their blocks. So a reader gets only the blocks of one root: its owner's, without a
+// salt.
 //
-// The engine's thread adds, others read: thread-safe. The latest events are kept, of all roots
-// together; a reader that has missed older ones gets the blocks that are held now instead.
+// The engine's thread adds events and others read them: thread-safe. The latest events of all roots
+// together are kept. A reader that has missed older ones gets all blocks that are held now instead.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +20,8 @@
 
 namespace pagoda {
 
-// A block is named by its digest, as prefix_cache.h has it; its parent's is that of the block before
-// it, or of a scope.
+// A block is identified by its digest (kv/prefix_cache.h). Its parent is the digest of the block
+// before it, or of the scope for a first block.
 struct CacheEvent {
   Sha256Digest digest = {};
   Sha256Digest parent = {};
@@ -31,24 +32,25 @@ class CacheEvents {
  public:
   static constexpr std::size_t kMaxKept = 16384;
 
-  // Counts events from a number that is drawn, below 2^52, so that a reader who goes on after a
-  // restart is known by its number.
+  // Starts the count of events at a random number below 2^52. So a reader that continues after a
+  // restart of the engine is recognised by its number.
   CacheEvents();
 
-  // Sets the model of prefix_scope().
+  // Sets the model for prefix_scope().
   void begin(const Sha256Digest& model);
-  // Adds a block; root: the digest of its scope.
+  // Adds an event of a stored block. root: the digest of its scope.
   void add_stored(const Sha256Digest& digest, const Sha256Digest& parent, const Sha256Digest& root);
   void add_removed(const Sha256Digest& digest);
 
   struct Page {
-    Sha256Digest root = {};  // of the owner's requests without a salt
-    std::uint64_t next = 0;  // what to ask for next
-    bool is_whole = false;   // events are of all blocks held now, in no order; else what is new
-    std::vector<CacheEvent> events;  // under this root alone
+    Sha256Digest root = {};  // root of the owner's requests without a salt
+    std::uint64_t next = 0;  // argument of the next since()
+    // True: events are all blocks held now, in no order. False: events are those since `after`.
+    bool is_whole = false;
+    std::vector<CacheEvent> events;  // of this root only
   };
-  // Returns what has come of an owner's blocks since a page whose `next` was `after`; everything for
-  // 0, or where that is no longer known.
+  // Returns the events of an owner's blocks since a page whose `next` was `after`. Returns all
+  // blocks held now if `after` is 0, or if the events since then are not known.
   Page since(std::uint64_t after, std::string_view owner) const;
 
  private:
@@ -64,7 +66,7 @@ class CacheEvents {
 
   mutable std::mutex mutex_;
   Sha256Digest model_ = {};
-  std::deque<RootedEvent> kept_;  // the latest; the last one's number is next_ - 1
+  std::deque<RootedEvent> kept_;  // the latest events; the last one has the number next_ - 1
   std::uint64_t next_;
   std::unordered_map<Sha256Digest, Held, Sha256DigestHash> held_;  // by digest
 };

@@ -14,7 +14,7 @@ Sha256Digest named_digest(int number) {
   return sha256(std::to_string(number));
 }
 
-// Returns the root of events that no model has begun.
+// Returns the root in events whose begin() was not called.
 Sha256Digest root_of(std::string_view owner, std::string_view salt = "") {
   return prefix_scope(Sha256Digest{}, owner, salt).digest;
 }
@@ -102,7 +102,7 @@ TEST(CacheEvents, WhoIsLateGetsAllThatIsHeld) {
   EXPECT_EQ(late.num_whole(), 2);
 }
 
-// By a root one can try guesses of what stands under it.
+// With a root a reader could guess the prompts under it.
 TEST(CacheEvents, AReaderIsToldOfItsOwnBlocksAlone) {
   CacheEvents events;
   const std::vector<Sha256Digest> roots = {root_of(""), root_of("alice"), root_of("bob"),
@@ -128,7 +128,8 @@ TEST(CacheEvents, AReaderIsToldOfItsOwnBlocksAlone) {
   EXPECT_TRUE(gone.events[0].is_removal);
 }
 
-// The cache tells what it holds, and digests follow from the tokens alone.
+// The events match the blocks that the cache holds, and digests follow from the root and the
+// tokens.
 TEST(CacheEvents, TellWhatThePrefixCacheHolds) {
   constexpr int kBlockSize = 4, kNumBlocks = 12;
   BlockPool pool(kNumBlocks);
@@ -165,7 +166,7 @@ TEST(CacheEvents, TellWhatThePrefixCacheHolds) {
   EXPECT_EQ(reader.held().at(first), cache.scope("", "").digest);
   EXPECT_EQ(reader.held().at(child_of(first, {5, 6, 7, 8})), first);
   EXPECT_EQ(reader.held().at(child_of(first, {9, 9, 9, 9})), first);
-  for (int i = 0; i < 20; ++i) compute({i, i, i, i, 1, 1, 1, 1, 2, 2, 2, 2});  // evicts
+  for (int i = 0; i < 20; ++i) compute({i, i, i, i, 1, 1, 1, 1, 2, 2, 2, 2});  // evicts blocks
   reader.read(events);
   int num_cached = 0;
   for (int id = 0; id < kNumBlocks; ++id) num_cached += cache.is_cached(id) ? 1 : 0;

@@ -16,7 +16,7 @@ CacheGroups::CacheGroups(int block_size, std::vector<int> windows)
                "[cache_groups] expected blocks of a token at least, and windows of 0 or more");
 }
 
-// Returns the most blocks for that many positions in a row, wherever they begin.
+// Returns the most blocks that the positions seen by num_new queries can touch.
 int CacheGroups::most_held(int group, int num_blocks, int num_new) const {
   if (sees_all(group)) return num_blocks;
   const std::int64_t num_seen = std::int64_t{windows_[group]} - 1 + num_new;

@@ -20,7 +20,7 @@ TEST(CacheGroups, AGroupWithoutAWindowHoldsAllBlocks) {
   EXPECT_EQ(groups.most_held(32'768), 2048);
 }
 
-// Gemma 3 1B's window: 512 positions begin within a block and end within the 33rd from there.
+// Gemma 3 1B's window: 512 positions touch 33 blocks if they begin within a block.
 TEST(CacheGroups, AWindowHoldsItsOwnBlocks) {
   const CacheGroups groups(16, {0, 512});
   EXPECT_FALSE(groups.sees_all(1));
@@ -33,7 +33,7 @@ TEST(CacheGroups, AWindowHoldsItsOwnBlocks) {
   EXPECT_EQ(groups.most_held(32'768), 2048 + 33);
 }
 
-// Against the positions one by one.
+// Compares with sets of blocks, built position by position.
 RC_GTEST_PROP(CacheGroupsProperty, CountsTheBlocksThatQueriesSee, ()) {
   const int block_size = *rc::gen::inRange(1, 20);
   const int window = *rc::gen::inRange(1, 60);
@@ -51,7 +51,7 @@ RC_GTEST_PROP(CacheGroupsProperty, CountsTheBlocksThatQueriesSee, ()) {
   }
   const int num_blocks = groups.blocks_for(num_tokens);
   RC_ASSERT(static_cast<int>(most) <= groups.most_held(0, num_blocks, num_new));
-  // Not one more than there can be, in a context that is long enough.
+  // In a context that is long enough the bound is reached.
   if (num_tokens >= 3 * (window + num_new + block_size))
     RC_ASSERT(static_cast<int>(most) == groups.most_held(0, num_blocks, num_new));
 }

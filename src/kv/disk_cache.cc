@@ -12,10 +12,10 @@
 namespace pagoda {
 namespace {
 
-constexpr std::chrono::seconds kFirstLook(1);  // at the files, that a start waits for
-// The engine waits no longer for what the thread does with one file.
+constexpr std::chrono::seconds kFirstLook(1);  // how long a start waits for the list of files
+// The engine waits no longer than this for the thread's work on one file.
 constexpr double kMostSecondsOfFile = 2;
-constexpr std::int64_t kLoadedBytesPerStep = 8 << 20;  // some milliseconds of copying
+constexpr std::int64_t kLoadedBytesPerStep = 8 << 20;  // takes some milliseconds to copy
 constexpr std::size_t kMaxUsed = 4096;
 
 }  // namespace
@@ -153,7 +153,7 @@ void DiskCache::pass(FetchId id) {
   }
 }
 
-// Takes the first of the files that have been read.
+// Drops the first of the files that have been read, and counts its block as taken.
 void DiskCache::drop_first(Fetch& fetch) {
   give_back(std::move(fetch.files.front()));
   fetch.files.pop_front();
@@ -179,7 +179,7 @@ BlockTierCounters DiskCache::counters() const {
   return counters_;
 }
 
-// Returns the first fetch that has something to read, while there is room for it.
+// Returns the first fetch that has a file to read, if there is room for the file.
 std::optional<BlockTier::FetchId> DiskCache::next_fetch() const {
   if (stopping_) return std::nullopt;
   if (num_ahead_bytes_ > 0 && num_ahead_bytes_ + file_bytes() > options_.max_queue_bytes)

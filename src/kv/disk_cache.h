@@ -1,22 +1,22 @@
-// DiskCache: the tier below the prefix cache that is a folder of files, a block each
+// DiskCache: a tier below the prefix cache that keeps its blocks in a folder, one file per block
 // (kv/block_file.h).
 //
-// One thread of its own reads and writes them. The engine's thread only copies a block to a queue,
-// or from the files that have been read. Where the queue is full, a block is dropped and counted.
+// A thread of its own reads and writes the files. The engine's thread only copies blocks to a
+// queue, or from files that have been read. If the queue is full, a block is dropped and counted.
 // (A tier below the cache in memory: Gao et al., "CachedAttention", USENIX ATC 2024,
 // arXiv:2403.19708.)
 //
 //   store() ──▶ queue, 64 MiB ──▶ thread ──▶ a file, renamed when it is whole
 //   begin_fetch() ──▶ thread ──▶ read and checked, 64 MiB ahead ──▶ load()
 //
-// A file that cannot be read, or whose bytes are not right, is removed and counted; its sequence
-// computes. So it does where files come more slowly than it could compute.
+// A file that cannot be read or has wrong bytes is removed and counted, and the sequence computes
+// its tokens. It also computes them if files come more slowly than it could compute.
 //
-// The folder holds max_bytes, of all scopes together: the files used least recently go. Several
-// engines may share it, each of which counts what the others have written from time to time, and
-// leaves room for it; a file that another one has removed is a miss.
+// The files of all scopes together take at most max_bytes: the least recently used ones are
+// removed. Several engines may share the folder. Each one counts the others' files from time to
+// time, and leaves room for more. A file that another engine has removed is a miss.
 //
-// The calls of BlockTier are the engine thread's; counters() is thread-safe.
+// The functions of BlockTier are called on the engine thread. counters() is thread-safe.
 #pragma once
 
 #include <condition_variable>
@@ -45,16 +45,17 @@ namespace pagoda {
 struct DiskCacheOptions {
   Sha256Digest scope = {};  // what the bytes of a block depend on besides its tokens
   std::int64_t max_bytes = 0;
-  std::size_t block_size = 0;                           // tokens
-  std::size_t max_queue_bytes = std::size_t{64} << 20;  // of blocks to be written; and read ahead
+  std::size_t block_size = 0;  // tokens
+  // Limit of the blocks that wait to be written, and also of those that are read ahead.
+  std::size_t max_queue_bytes = std::size_t{64} << 20;
 };
 
 class DiskCache final : public BlockTier {
  public:
-  // Starts the thread, and waits for it to have looked at the files, but not for long.
+  // Starts the thread, and waits up to a second until it has listed the files.
   DiskCache(const DiskCacheOptions& options, BlockMemory memory, std::unique_ptr<BlockFiles> files,
             const Clock& clock = Clock::system());
-  ~DiskCache() override;  // writes what is in the queue
+  ~DiskCache() override;  // writes the queued blocks
   DiskCache(const DiskCache&) = delete;
   DiskCache& operator=(const DiskCache&) = delete;
 
@@ -73,16 +74,16 @@ class DiskCache final : public BlockTier {
   using File = std::vector<std::byte>;
   struct QueuedBlock {
     Sha256Digest digest = {};
-    File file;  // all but its sum
+    File file;  // complete except its sum
   };
   struct Fetch {
     std::vector<Sha256Digest> digests;
     std::vector<int> tokens;  // [digests, block_size]
     std::size_t num_taken = 0;
-    std::deque<File> files;  // read, from number num_taken on
+    std::deque<File> files;  // files that have been read, from number num_taken on
     bool ended = false;      // no more will be read
     double read_s = 0;
-    std::int64_t used_ns = 0;  // when it began; since 1970
+    std::int64_t used_ns = 0;  // when it began, since 1970
 
     std::size_t next_read() const { return num_taken + files.size(); }
   };
@@ -90,14 +91,14 @@ class DiskCache final : public BlockTier {
 
   std::string name_of(const Sha256Digest& digest) const;
   std::size_t file_bytes() const { return block_file_bytes_; }
-  // Takes memory for a file. REQUIRES: mutex_, as do the four below.
+  // Takes a buffer for a file. REQUIRES: mutex_ is held, as for the four functions below.
   File take_file();
   void give_back(File file);
   void drop_first(Fetch& fetch);
   bool is_stuck() const;
   std::optional<FetchId> next_fetch() const;
 
-  // Runs the thread, and so do those below.
+  // Runs on the thread, as do the functions below.
   void run();
   void read_next(FetchId id, Lock& lock);
   Status read_file(const std::string& name, const Sha256Digest& digest, std::span<const int> tokens,
@@ -114,26 +115,26 @@ class DiskCache final : public BlockTier {
   const Clock& clock_;
   const std::string scope_digits_;
 
-  // The thread's own.
+  // Used only by the thread.
   const std::unique_ptr<BlockFiles> files_;
-  bool is_listed_ = false;               // it has seen which files there are
-  std::int64_t num_file_bytes_ = 0;      // of all scopes, as far as it knows
-  std::int64_t num_unlooked_bytes_ = 0;  // written since it looked at the files
-  bool has_warned_ = false;              // of a disk that takes nothing, since it took something
+  bool is_listed_ = false;               // the files have been listed
+  std::int64_t num_file_bytes_ = 0;      // of all scopes, as last known
+  std::int64_t num_unlooked_bytes_ = 0;  // written since the files were listed
+  bool has_warned_ = false;              // a failed write was logged since the last success
 
-  // Between the threads.
+  // Shared between the threads, under mutex_.
   mutable std::mutex mutex_;
-  std::condition_variable work_;      // something for the thread
-  std::condition_variable progress_;  // something that it has done
-  std::deque<QueuedBlock> queue_;     // the first may be being written
-  std::size_t num_queued_bytes_ = 0;  // with what is being written
-  std::vector<Sha256Digest> used_;    // blocks that the cache had while their files were there
-  std::unordered_set<Sha256Digest, Sha256DigestHash> held_;  // files of the scope
-  std::map<FetchId, Fetch> fetches_;                         // in their order
+  std::condition_variable work_;      // the thread has work
+  std::condition_variable progress_;  // the thread has done something
+  std::deque<QueuedBlock> queue_;     // the thread may be writing the first one
+  std::size_t num_queued_bytes_ = 0;  // with the block that is being written
+  std::vector<Sha256Digest> used_;    // blocks stored again: their files are marked as used
+  std::unordered_set<Sha256Digest, Sha256DigestHash> held_;  // digests of the scope's files
+  std::map<FetchId, Fetch> fetches_;                         // in the order of begin_fetch()
   FetchId next_id_ = 0;
-  std::size_t num_ahead_bytes_ = 0;  // of files that have been read and not taken
+  std::size_t num_ahead_bytes_ = 0;  // of files that were read but not loaded
   std::vector<File> spare_files_;
-  std::optional<Clock::TimePoint> began_;  // what the thread does with a file
+  std::optional<Clock::TimePoint> began_;  // when work on the current file began
   bool has_looked_ = false;
   bool stopping_ = false;
   BlockTierCounters counters_;

@@ -1,5 +1,4 @@
-// DiskCacheTest: a disk cache over a small memory, and a disk that is a folder or as bad as a test
-// wants it.
+// DiskCacheTest: a disk cache over a small memory, on a folder or on a fake disk with faults.
 #pragma once
 
 #include "kv/disk_cache.h"
@@ -31,7 +30,7 @@ constexpr int kNumBlocks = 8;
 constexpr std::size_t kBlockSize = 4;
 constexpr std::size_t kLayerBytes = 300;
 
-// Stands still but where a test moves it.
+// A clock that moves only when a test moves it.
 class TestClock final : public Clock {
  public:
   TimePoint now() const override { return TimePoint(std::chrono::milliseconds(ms_)); }
@@ -41,7 +40,7 @@ class TestClock final : public Clock {
   std::atomic<std::int64_t> ms_ = 0;
 };
 
-// A disk in memory that is as slow, full and faulty as a test wants it.
+// A disk in memory that a test can make slow, full or faulty.
 class FakeFiles final : public BlockFiles {
  public:
   struct Disk {
@@ -177,7 +176,7 @@ class DiskCacheTest : public ::testing::Test {
     for (int i = 0; i < count; ++i) digests.push_back(digest_of(first + i));
     return cache_->num_held(digests);
   }
-  // Fetches blocks, whose bytes must be right; returns how many came.
+  // Fetches blocks and checks their bytes. Returns how many came.
   int fetch(int first, int count) {
     const BlockTier::FetchId id = begin_fetch(first, count);
     int num_came = 0;

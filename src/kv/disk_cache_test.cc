@@ -18,10 +18,10 @@ namespace {
 constexpr std::uint64_t kSeed = 20261125;
 
 TEST_F(DiskCacheTest, KeepsBlocksOverARestartForTheirOwnerAlone) {
-  ::umask(0);  // what modes are not given here would show
+  ::umask(0);  // shows files that are made without a mode
   start_in_folder();
   for (int i = 0; i < 5; ++i) store(i);
-  cache_.reset();  // writes what it has
+  cache_.reset();  // writes the queued blocks
   start_in_folder();
   EXPECT_EQ(num_held(0, 6), 5);
   EXPECT_EQ(fetch(0, 5), 5);
@@ -91,7 +91,7 @@ TEST_F(DiskCacheTest, AFileThatSomebodyHasRemovedIsAMiss) {
 
 TEST_F(DiskCacheTest, WhereTheQueueIsFullBlocksAreDroppedAndNobodyWaits) {
   start_with_fake(1 << 20, /*max_queue_bytes=*/3 * file_size());
-  while (disk_.turns.try_acquire()) continue;  // the disk stands still
+  while (disk_.turns.try_acquire()) continue;  // the disk takes no reads or writes
   for (int i = 0; i < 10; ++i) store(i);
   EXPECT_EQ(cache_->counters().num_dropped, 7u);
   disk_.turns.release(1 << 10);
@@ -117,7 +117,7 @@ TEST_F(DiskCacheTest, AReadOnlyDiskIsRead) {
   store_and_wait(3, 1);
   EXPECT_EQ(cache_->counters().num_dropped, 1u);
   EXPECT_EQ(fetch(0, 3), 3);
-  disk_.files.begin()->second[200] ^= std::byte{1};  // cannot be removed, and is wrong all the same
+  disk_.files.begin()->second[200] ^= std::byte{1};  // a wrong file that cannot be removed
   const std::string name = disk_.files.begin()->first;
   int wrong = 0;
   while (name.find(to_hex(digest_of(wrong))) == std::string::npos) ++wrong;
@@ -155,7 +155,7 @@ TEST_F(DiskCacheTest, ADiskThatIsSlowerThanComputingEndsTheFetch) {
   disk_.read_ms = 15;
   EXPECT_EQ(fetch(0, 40), 40);
   disk_.read_ms = 150;
-  EXPECT_EQ(fetch(0, 40), 8);  // patience for 1 s, and 20 ms a block
+  EXPECT_EQ(fetch(0, 40), 8);  // a fetch may take 1 s, and 20 ms more per block
   EXPECT_EQ(cache_->counters().num_failed, 1u);
 }
 
@@ -174,7 +174,7 @@ TEST_F(DiskCacheTest, TheFilesUsedLeastRecentlyGo) {
   const auto most = static_cast<std::int64_t>(10 * file_size());
   start_with_fake(most);
   store_and_wait(0, 8);
-  EXPECT_EQ(fetch(0, 1), 1);  // used now
+  EXPECT_EQ(fetch(0, 1), 1);  // marks the file as used
   store_and_wait(100, 3);
   EXPECT_EQ(num_held(0, 1), 1);
   EXPECT_EQ(num_held(1, 1), 0);
@@ -182,7 +182,7 @@ TEST_F(DiskCacheTest, TheFilesUsedLeastRecentlyGo) {
   EXPECT_LE(cache_->counters().num_bytes, most);
 }
 
-// Two engines write, of which one has another scope, and starts again: after every write the folder
+// Two engines with different scopes write, and one of them restarts. After every write the folder
 // is within its bound.
 TEST_F(DiskCacheTest, TheBoundHoldsForAllThatShareAFolder) {
   std::mt19937_64 random(kSeed);
@@ -219,7 +219,7 @@ TEST_F(DiskCacheTest, WhatAKilledProcessLeftGoesAndForeignFilesStay) {
   EXPECT_EQ(fetch(0, 1), 1);
 }
 
-// A scope that is a link, and a prefix within one.
+// The folder of a scope is a link, or that of a prefix within it.
 TEST_F(DiskCacheTest, LinksLeadNowhere) {
   for (const bool is_scope : {true, false}) {
     start_in_folder();

@@ -1,5 +1,5 @@
-// The thread of the disk cache: it reads files that are fetched, writes those of the queue, and
-// removes the ones used least recently.
+// The disk cache's thread: it reads files for fetches, writes the queued blocks, and removes the
+// least recently used files.
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -13,20 +13,21 @@
 namespace pagoda {
 namespace {
 
-// A fetch may take so long, and so much longer for each block that has come: about what a block of
-// 16 tokens of a small model takes to compute.
+// Time that the reads of a fetch may take, plus the time for each block that has arrived. The
+// latter is about what a block of 16 tokens of a small model takes to compute.
 constexpr double kPatienceSeconds = 1, kSecondsOfBlock = 0.02;
-// Engines that share a folder leave an eighth of it free when they look at it. Each of them looks
-// before it has written half as much.
+// Engines that share a folder leave an eighth of it free when they list its files. Each of them
+// lists the files again before it has written a sixteenth.
 constexpr std::int64_t kPartLeftFree = 8, kPartUnlooked = 16;
-constexpr std::int64_t kUnfinishedForNs = 60'000'000'000;  // by then its writer is gone
+// an unfinished file of this age has no writer
+constexpr std::int64_t kUnfinishedForNs = 60'000'000'000;
 constexpr std::int64_t kNsBetweenBlocks = 1000;
 
 bool is_unfinished(const BlockFileEntry& entry) {
   return entry.name.size() - entry.name.rfind('/') - 1 != 2 * sizeof(Sha256Digest);
 }
 
-// Returns the digest of a block's name.
+// Returns the digest in a block file's name.
 Sha256Digest digest_of(const std::string& name) {
   const auto value = [](char digit) { return digit <= '9' ? digit - '0' : digit - 'a' + 10; };
   Sha256Digest digest;
@@ -42,7 +43,7 @@ Sha256Digest digest_of(const std::string& name) {
 
 void DiskCache::run() {
   give_way();
-  (void)look_at_files(/*num_bytes_wanted=*/0);  // what it may have to say, writing says again
+  (void)look_at_files(/*num_bytes_wanted=*/0);  // the next write reports the same error
   Lock lock(mutex_);
   has_looked_ = true;
   progress_.notify_all();
@@ -50,7 +51,7 @@ void DiskCache::run() {
     work_.wait(lock, [this] {
       return stopping_ || !queue_.empty() || !used_.empty() || next_fetch().has_value();
     });
-    // Reads go first: a sequence waits for them.
+    // Reads go first, because a sequence waits for them.
     if (const std::optional<FetchId> id = next_fetch()) {
       read_next(*id, lock);
     } else if (!queue_.empty()) {
@@ -77,7 +78,7 @@ void DiskCache::read_next(FetchId id, Lock& lock) {
   lock.unlock();
   const std::string name = name_of(digest);
   const Status status = read_file(name, digest, tokens, file);
-  // Parents are used after their children, so that they stay longer.
+  // Parents get a later time of use than their children, so that they stay longer.
   if (status.ok())
     files_->mark_used(name, used_ns - static_cast<std::int64_t>(number) * kNsBetweenBlocks);
   lock.lock();
@@ -87,7 +88,7 @@ void DiskCache::read_next(FetchId id, Lock& lock) {
   if (status.ok()) ++counters_.num_read;
   if (!status.ok() && status.code() != StatusCode::kNotFound) ++counters_.num_failed;
   const auto found = fetches_.find(id);
-  // Its fetch may be over.
+  // The fetch may have ended meanwhile.
   if (found == fetches_.end() || found->second.ended || found->second.next_read() != number)
     return give_back(std::move(file));
   Fetch& fetch = found->second;
@@ -105,7 +106,7 @@ void DiskCache::read_next(FetchId id, Lock& lock) {
   }
 }
 
-// Reads a file and checks it; one that is wrong is removed.
+// Reads a file and checks it. Removes a file that is wrong.
 Status DiskCache::read_file(const std::string& name, const Sha256Digest& digest,
                             std::span<const int> tokens, File& file) {
   Status status = files_->read(name, file_bytes(), file);
@@ -148,7 +149,7 @@ Status DiskCache::write_file(const Sha256Digest& digest, File& file) {
   return ok_status();
 }
 
-// Sets when files were last used that the cache in memory has had since.
+// Updates the time of last use of files whose blocks were stored again.
 void DiskCache::mark_used(Lock& lock) {
   const std::vector<Sha256Digest> used = std::exchange(used_, {});
   lock.unlock();
@@ -156,7 +157,8 @@ void DiskCache::mark_used(Lock& lock) {
   lock.lock();
 }
 
-// Looks at the files before another engine can have filled the folder.
+// Checks that there is room for num_bytes. Lists the files again before other engines can have
+// filled the folder.
 Status DiskCache::make_room(std::int64_t num_bytes) {
   if (num_bytes > options_.max_bytes) {
     return resource_exhausted(
@@ -169,8 +171,8 @@ Status DiskCache::make_room(std::int64_t num_bytes) {
   return resource_exhausted("[disk cache] {} bytes of files cannot be removed", num_file_bytes_);
 }
 
-// Counts the files, and removes those used least recently until there is room for so many bytes, and
-// for what other engines may write.
+// Counts the files, and removes the least recently used ones until there is room: an eighth for
+// other engines' files, or num_bytes_wanted if that is more.
 Status DiskCache::look_at_files(std::int64_t num_bytes_wanted) {
   is_listed_ = false;
   PAGODA_ASSIGN_OR_RETURN(std::vector<BlockFileEntry> entries, files_->list());

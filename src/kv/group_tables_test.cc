@@ -1,5 +1,5 @@
-// Tables of several cache groups over one pool: what a window gives back, what the prefix cache finds
-// in all groups together.
+// Tables of several cache groups over one pool: which blocks a window gives back, and which
+// prefixes the cache finds in all groups together.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ class GroupTablesTest : public ::testing::Test {
     return {.num_tokens = num_tokens, .max_stored = num_tokens};
   }
 
-  // Finds what is cached of the tokens, and computes the rest `chunk` at a time.
+  // Finds the cached prefix of the tokens, and computes the rest `chunk` tokens at a time.
   BlockTable run(const std::vector<int>& tokens, int chunk = 1000) {
     const int num_tokens = static_cast<int>(tokens.size());
     BlockTable table;
@@ -79,7 +79,7 @@ TEST_F(GroupTablesTest, BlocksBehindAWindowAreGivenBack) {
   tables.open(table, "", "");
   EXPECT_EQ(tables.extend(table, 0, 21, length_of(21), copies_), 21);
   EXPECT_EQ(tables.num_free(), 60 - 3 * 6);
-  tables.give_back(table, 21);  // which sees 16 to 21
+  tables.give_back(table, 21);  // position 21 sees 16 to 21
   EXPECT_EQ(num_held(table, 0), 6);
   for (const int group : {1, 2}) {
     EXPECT_EQ(num_held(table, group), 2);
@@ -89,7 +89,8 @@ TEST_F(GroupTablesTest, BlocksBehindAWindowAreGivenBack) {
   }
   EXPECT_EQ(table.epoch(), 0u);
   EXPECT_EQ(tables.num_free(), 60 - 6 - 2 * 2);
-  // As many as 24 blocks of it need at once: three in a window, and those it has are there.
+  // To grow to 24 blocks it lacks 18 in the first group. In the others the window takes three
+  // blocks, and it has two.
   EXPECT_EQ(tables.num_short(table, 24, 1), 18 + 2 * 1);
   EXPECT_EQ(tables.num_missing(table, 21, 25), 3);
   tables.release(table);
@@ -111,10 +112,10 @@ TEST_F(GroupTablesTest, APrefixIsFoundAsWithLayersThatSeeAll) {
   const std::vector<int> tokens = tokens_of(0, 30);
   BlockTable first = run(tokens, 7);
   end(first, tokens);
-  EXPECT_EQ(num_found(tokens_of(0, 30)), 29);  // two tokens of the tail
+  EXPECT_EQ(num_found(tokens_of(0, 30)), 29);  // 28 in full blocks, and one token of the tail
   std::vector<int> other = tokens_of(0, 40);
   EXPECT_EQ(num_found(other), 30);
-  other = tokens_of(0, 22);  // within: nothing has been evicted
+  other = tokens_of(0, 22);  // ends within a block, and nothing has been evicted
   other.push_back(99);
   EXPECT_EQ(num_found(other), 22);
 }
@@ -127,7 +128,7 @@ TEST_F(GroupTablesTest, OnlyWhatTheWindowSeesAtTheEndIsNeeded) {
   EXPECT_FALSE(cache_.evict());
   BlockTable second;
   tables_.open(second, "", "");
-  EXPECT_EQ(tables_.acquire(second, tokens, 31), 0);  // 24 to 28 would be seen at 28
+  EXPECT_EQ(tables_.acquire(second, tokens, 31), 0);  // 28 sees 23 to 28, and 23 is evicted
   std::vector<int> longer = tokens_of(0, 40);
   EXPECT_EQ(tables_.acquire(second, longer, 39), 32);
   EXPECT_EQ(num_held(second, 0), 8);
@@ -143,12 +144,12 @@ TEST_F(GroupTablesTest, OnlyWhatTheWindowSeesAtTheEndIsNeeded) {
 TEST_F(GroupTablesTest, WhatAPrefixsEndDoesNotSeeMayBeGone) {
   const std::vector<int> tokens = tokens_of(0, 24);
   BlockTable table = run(tokens, 24);  // one chunk: all blocks of it are cached
-  ASSERT_TRUE(cache_.evict());         // the first block of a window
+  ASSERT_TRUE(cache_.evict());         // the first block of a group with a window
   BlockTable second;
   tables_.open(second, "", "");
-  EXPECT_EQ(tables_.acquire(second, tokens, 13), 12);  // 7 to 11 are seen
+  EXPECT_EQ(tables_.acquire(second, tokens, 13), 12);  // position 12 sees 7 to 12
   tables_.release(second);
-  EXPECT_EQ(tables_.acquire(second, tokens, 11), 0);  // 3 to 7 at 8, and less before it
+  EXPECT_EQ(tables_.acquire(second, tokens, 11), 0);  // position 8 sees 3 to 8, and 3 is evicted
   tables_.release(second);
   tables_.release(table);
 }
@@ -161,7 +162,7 @@ TEST_F(GroupTablesTest, TailsComeAndGoWithAllTheirBlocks) {
   for (int group = 0; group < 3; ++group)
     EXPECT_EQ(cache_.block_of_group(tail[0], group), tail[group]);
   EXPECT_EQ(pool_.num_free() + cache_.num_evictable(), 60);
-  // It goes over as it is: no sequence holds it.
+  // The tail is taken over without a copy, because no sequence holds it.
   BlockTable second = run(tokens_of(0, 12));
   EXPECT_EQ(num_found_, 10);
   for (int group = 0; group < 3; ++group) EXPECT_EQ(second.ids(group)[2], tail[group]);
@@ -198,7 +199,7 @@ TEST_F(GroupTablesTest, ATailIsEvictedWhole) {
   EXPECT_FALSE(cache_.evict());
 }
 
-// The parent has been given back before its tail was.
+// The parent was released before its tail.
 TEST_F(GroupTablesTest, ATailBehindAWindowIsClearedWithItsParent) {
   const CacheGroups groups(kGroupedBlockSize, {kGroupedWindow});
   BlockPool pool(20);
@@ -228,12 +229,13 @@ TEST_F(GroupTablesTest, AForkCopiesTheSharedBlockOfEachGroupOrOfNone) {
   tables.extend(first, 0, 6, length_of(6), copies_);
   tables.share(first, second);
   EXPECT_EQ(tables.num_missing(second, 6, 7), 3);
-  EXPECT_EQ(tables.extend(second, 6, 7, length_of(7), copies_), 6);  // two are free
+  // Three blocks are needed, and two are free.
+  EXPECT_EQ(tables.extend(second, 6, 7, length_of(7), copies_), 6);
   EXPECT_TRUE(copies_.empty());
   EXPECT_EQ(second.ids(0)[1], first.ids(0)[1]);
 }
 
-// Behind a window parents go before their children.
+// Behind a window parents are evicted before their children.
 TEST_F(GroupTablesTest, OneGroupWithAWindowGivesBackTooAndIsFoundAgain) {
   const CacheGroups groups(kGroupedBlockSize, {kGroupedWindow});
   BlockPool pool(20);
@@ -248,18 +250,18 @@ TEST_F(GroupTablesTest, OneGroupWithAWindowGivesBackTooAndIsFoundAgain) {
     tables.give_back(table, begin + 5);
     EXPECT_LE(num_held(table, 0), 3);
   }
-  for (int i = 0; i < 6; ++i) EXPECT_TRUE(cache.evict());  // those behind the window
+  for (int i = 0; i < 6; ++i) EXPECT_TRUE(cache.evict());  // the blocks behind the window
   EXPECT_FALSE(cache.evict());
   BlockTable second;
   tables.open(second, "", "");
-  EXPECT_EQ(tables.acquire(second, tokens, 29), 0);  // one of those that 28 sees has gone
+  EXPECT_EQ(tables.acquire(second, tokens, 29), 0);  // a block that position 28 sees is evicted
   tables.keep_tail(table, tokens, 30);
   tables.release(table);
   while (cache.evict()) continue;
   EXPECT_EQ(pool.num_free(), 20);
 }
 
-// The tier has a file for each group's block, under a digest of its own.
+// The tier has a block for each group, under a digest of its own.
 TEST_F(GroupTablesTest, TheTierIsAskedForWhatIsSeenInEachGroup) {
   std::vector<std::uint64_t> cells(60);
   testing::FakeBlockTier tier([&](int id) { return std::span(cells).subspan(id, 1); });
@@ -283,7 +285,7 @@ TEST_F(GroupTablesTest, TheTierIsAskedForWhatIsSeenInEachGroup) {
   ASSERT_TRUE(tables.begin_fetch(second, tokens, 17));
   int num_loads = 100;
   EXPECT_FALSE(tables.fetch(second, tokens, length_of(18), num_loads));
-  EXPECT_EQ(num_loads, 100 - 4 - 2 * 2);  // 11 to 15 are seen at 16
+  EXPECT_EQ(num_loads, 100 - 4 - 2 * 2);  // position 16 sees 11 to 16
   tables.release(second);
   EXPECT_EQ(tables.acquire(second, tokens, 17), 16);
   for (int group = 0; group < 3; ++group) {

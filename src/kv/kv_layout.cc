@@ -7,15 +7,16 @@
 namespace pagoda {
 namespace {
 
-// At most one place in so many is empty: of all places in lanes, and of those of the layers that
-// see the most. Long contexts fill the latter.
+// At most one place is empty per this many used ones: of all places, and of those of the layers
+// with the longest window. Long contexts mostly use the latter.
 constexpr int kEmptyOfAll = 7, kEmptyOfLongest = 16;
-// Memory of a lane that kinds of layers do not share is at most half of what the largest takes.
+// A block takes at most this many times the memory that its largest kind of layers needs. Otherwise
+// kinds share too little, and the layers stay one group.
 constexpr double kMostBytes = 1.5;
 
 constexpr int kSeesAll = INT32_MAX;
 
-// The layers of one window and one form of entries.
+// The layers with one window and one form of entries.
 struct Kind {
   int window = 0;
   LayerKvLayout form;
@@ -23,7 +24,7 @@ struct Kind {
   int num_parts = 1;  // layers that a place holds
 
   int num_layers() const { return static_cast<int>(layers.size()); }
-  // Returns the groups of so many lanes that the layers take.
+  // Returns how many groups of num_lanes lanes the layers fill.
   int num_groups(int num_lanes) const {
     const int of_group = num_lanes * num_parts;
     return (num_layers() + of_group - 1) / of_group;
@@ -38,7 +39,7 @@ std::int64_t element_bytes(KvFormat format, const LayerKvLayout& layer) {
   return kv_entry_bytes(format, layer.head_dim) * layer.num_kv_heads;
 }
 
-// Returns the kinds of layers, those that see all of a context first, then the longest windows.
+// Returns the kinds of layers: those that see all of a context first, then by decreasing window.
 std::vector<Kind> kinds_of(const KvLayout& layout, int max_model_len) {
   std::vector<Kind> kinds;
   for (int i = 0; i < static_cast<int>(layout.layers.size()); ++i) {
@@ -55,7 +56,7 @@ std::vector<Kind> kinds_of(const KvLayout& layout, int max_model_len) {
   return kinds;
 }
 
-// Sets how many layers of each kind a place of the largest kind holds.
+// Sets how many layers of each kind fit a place, which is as large as the largest kind's layers.
 void set_parts(std::vector<Kind>& kinds) {
   std::int64_t keys = 0, values = 0;
   for (const Kind& kind : kinds) {
@@ -69,7 +70,7 @@ void set_parts(std::vector<Kind>& kinds) {
   }
 }
 
-// Returns how many lanes there are: as many places as a group has.
+// Returns the number of lanes, which is the number of places of a group.
 int choose_num_lanes(const std::vector<Kind>& kinds) {
   int most = 0;
   for (const Kind& kind : kinds) most = std::max(most, kind.num_layers());
@@ -141,8 +142,8 @@ std::int64_t KvLayout::bytes_read(std::int64_t num_positions) const {
   return bytes;
 }
 
-// Counts what one layer of each form has of its own in a lane: its scales, and elements that no
-// layer before it shares.
+// Counts, in each lane, one layer of each form: its scales, and the elements that it does not share
+// with an earlier layer.
 std::int64_t KvLayout::bytes_per_block() const {
   std::int64_t bytes = 0;
   for (int i = 0; i < static_cast<int>(layers.size()); ++i) {

@@ -60,7 +60,7 @@ TEST(KvLayout, AWindowAsLongAsTheContextIsNone) {
 }
 
 TEST(KvLayout, WindowsAreDealtIntoGroupsOfAsManyLanesAsLayersThatSeeAll) {
-  KvLayout layout = gemma_like(26);  // 4 and 22
+  KvLayout layout = gemma_like(26);  // 4 layers see all, 22 have a window
   deal_into_groups(layout, 32'768);
   expect_sound(layout);
   EXPECT_EQ(layout.num_lanes(), 4);
@@ -74,7 +74,7 @@ TEST(KvLayout, WindowsAreDealtIntoGroupsOfAsManyLanesAsLayersThatSeeAll) {
   }
 }
 
-// Lanes that no layer needs would cost what windows save.
+// Empty places would cost the memory that windows save.
 TEST(KvLayout, FewLanesAreLeftEmpty) {
   for (int num_full = 1; num_full < 40; ++num_full) {
     for (int num_windowed = 1; num_windowed < 40; ++num_windowed) {
@@ -91,7 +91,7 @@ TEST(KvLayout, FewLanesAreLeftEmpty) {
   }
 }
 
-// Layers that see all are codes of 8 bits: two of them take the place of one with a window.
+// Layers that see all are stored as int8: two of them fit the place of one with a window.
 TEST(KvLayout, SmallerEntriesShareAPlace) {
   KvLayout layout = gemma_like(26);
   for (LayerKvLayout& layer : layout.layers) {
@@ -106,14 +106,14 @@ TEST(KvLayout, SmallerEntriesShareAPlace) {
   EXPECT_EQ(layout.num_parts(5), 2);
   EXPECT_EQ(layout.num_parts(0), 1);
   EXPECT_TRUE(layout.shares_keys(0, 5));
-  // A place is as large as the larger entries, and has scales for the codes besides.
+  // A place has the size of the larger entries, plus the codes' scales.
   EXPECT_EQ(layout.bytes_per_block(), 2 * 16 * (2 * 2 * 256 + 2 * 2 * 2));
 }
 
 TEST(KvLayout, FormsThatShareLittleStayOneGroup) {
   KvLayout layout = layout_of({0, 64, 0, 64});
   for (LayerKvLayout& layer : layout.layers) {
-    if (layer.window == 0) layer.head_dim = 160;  // one of these takes the place of one
+    if (layer.window == 0) layer.head_dim = 160;  // only one of these fits a place
   }
   deal_into_groups(layout, 1000);
   EXPECT_EQ(layout.group_windows, std::vector{0});
@@ -122,7 +122,7 @@ TEST(KvLayout, FormsThatShareLittleStayOneGroup) {
   EXPECT_EQ(layout.bytes_per_block(), layout.bytes_per_token() * 16);
 }
 
-// As of Gemma 4: layers that see all have larger heads, and the last ones read the cache of others.
+// As in Gemma 4: layers that see all have larger heads, and the last layers read entries of others.
 TEST(KvLayout, LayersThatReadAnotherOnesEntriesFollowIt) {
   for (const int max_model_len : {64, 1000}) {
     KvLayout layout = layout_of({64, 64, 64, 64, 0, 64, 64, 0});

@@ -10,7 +10,7 @@
 namespace pagoda {
 namespace {
 
-// Bytes of the whole store fit an int64 with room to spare below this.
+// Below this the bytes of the whole store safely fit an int64.
 constexpr double kMaxBytes = 0x1p62;
 
 Status check_layout(const KvLayout& layout, int num_blocks) {
@@ -48,7 +48,7 @@ Status check_layout(const KvLayout& layout, int num_blocks) {
 
 KvStore::KvStore(KvLayout layout, int num_blocks)
     : layout_(std::move(layout)), num_blocks_(num_blocks), num_lanes_(layout_.num_lanes()) {
-  std::int64_t most_bytes = 1;  // of a slot in an array
+  std::int64_t most_bytes = 1;  // the most bytes of a slot in one array
   for (const LayerKvLayout& layer : layout_.layers)
     most_bytes = std::max(most_bytes, layer.bytes_per_token() / 2);
   slots_prefaulted_together_ = std::max<std::int64_t>(kPrefaultBytes / most_bytes, 1);
@@ -64,8 +64,8 @@ Result<KvStore> KvStore::create(Exec& exec, KvLayout layout, int num_blocks) {
   return store;
 }
 
-// Finds the view of a layer before it, in its lane and of its form, or makes one over what memory of
-// theirs it shares.
+// Uses the view of an earlier layer of the same lane and form. If there is none, makes a view over
+// the memory that it shares with earlier layers of the lane.
 Status KvStore::add_layer(Exec& exec, int layer) {
   const LayerKvLayout& form = layout_.layers[layer];
   Tensor keys, values;

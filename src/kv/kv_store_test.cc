@@ -27,7 +27,7 @@ class HeapBuffer : public Buffer {
   }
 };
 
-// Heap memory up to a limit; nothing is computed.
+// An Exec with heap memory up to a limit, which computes nothing.
 class MemoryExec : public Exec {
  public:
   explicit MemoryExec(std::int64_t limit_bytes = 1 << 20)
@@ -134,7 +134,7 @@ TEST(KvStore, FormsOfALaneShareTheirElements) {
   EXPECT_EQ(address(0), address(1));
   EXPECT_EQ(address(1), address(2));
   EXPECT_EQ(store->num_bytes(), 5 * 16 * (2 * 2 * 2 * 8 + 2 * 2 * 2 * 2));
-  // A writer that rebinds one of them moves the others along.
+  // Rebinding one layer's view also moves the layers that share its memory.
   KvView written = store->view(1);
   written.keys.elements = exec.allocate(DType::kInt8, {10, 16, 2, 8});
   store->rebind(2, written);
@@ -143,7 +143,7 @@ TEST(KvStore, FormsOfALaneShareTheirElements) {
   EXPECT_NE(store->view(0).values.elements.first_byte(), address(0));
 }
 
-// The slots that a store's arrays were asked to have memory for: the first one and their count.
+// The slots of arrays that were prefaulted: the first one and their count.
 using Slots = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
 Slots prefault_all(KvStore& store, MemoryExec& exec, std::int64_t first_slot,
@@ -156,7 +156,7 @@ Slots prefault_all(KvStore& store, MemoryExec& exec, std::int64_t first_slot,
   return slots;
 }
 
-// 6,400 slots, of which 2,730 keys of the first layer take a megabyte.
+// 6,400 slots. A megabyte holds the first layer's keys of 2,730 slots.
 constexpr int kNumBlocks = 400;
 constexpr std::int64_t kStoreBytes = 1 << 24;
 

@@ -1,16 +1,16 @@
 // longest_hit(): the longest prefix of a sequence that all cache groups have.
 //
-// A group has a prefix where it has the blocks that a query at its end sees. So a group that
-// sees all has every prefix of what it has. A group with a window has the prefixes that end
-// with enough blocks in a row. (The search from the end: vLLM's sliding window manager.)
+// A group has a prefix if it has the blocks that a query at the prefix's end sees. A group that
+// sees all needs every block of the prefix. A group with a window needs only enough blocks in a row
+// at its end. (The search from the end: vLLM's sliding window manager.)
 #pragma once
 
 #include "kv/cache_groups.h"
 
 namespace pagoda {
 
-// Returns the blocks of a group's longest prefix of up to num_blocks. has(group, index): whether
-// the group has that block.
+// Returns the number of blocks in a group's longest prefix of up to num_blocks. has(group, index):
+// whether the group has that block.
 template <typename Has>
 int longest_hit(const CacheGroups& groups, int group, int num_blocks, const Has& has) {
   if (groups.sees_all(group)) {
@@ -18,7 +18,7 @@ int longest_hit(const CacheGroups& groups, int group, int num_blocks, const Has&
     while (length < num_blocks && has(group, length)) ++length;
     return length;
   }
-  int begin = num_blocks, end = num_blocks;  // of blocks that are there
+  int begin = num_blocks, end = num_blocks;  // the blocks in [begin, end) are there
   while (begin > groups.first_seen(group, end * groups.block_size())) {
     --begin;
     if (!has(group, begin)) end = begin;
@@ -26,8 +26,8 @@ int longest_hit(const CacheGroups& groups, int group, int num_blocks, const Has&
   return end;
 }
 
-// Returns the blocks of the longest prefix of up to num_blocks that each group has. Each may
-// shorten what the others have.
+// Returns the number of blocks in the longest prefix of up to num_blocks that all groups have. If
+// one group shortens the prefix, all others are asked again.
 template <typename Has>
 int longest_hit(const CacheGroups& groups, int num_blocks, const Has& has) {
   int length = num_blocks;

@@ -11,7 +11,7 @@
 namespace pagoda {
 namespace {
 
-// Returns how many tokens both begin with.
+// Returns the length of the common prefix.
 int common_length(std::span<const int> a, std::span<const int> b) {
   const std::size_t length = std::min(a.size(), b.size());
   const auto [end, other] = std::mismatch(a.begin(), a.begin() + length, b.begin());
@@ -56,7 +56,8 @@ int PrefixCache::find(const Sha256Digest& digest, int group) const {
   return found == blocks_[group].end() ? kNone : found->second;
 }
 
-// Returns the digest that a block has in the tier, which knows no groups.
+// Returns a block's digest in the tier. The tier knows no groups, so the digest also covers the
+// group.
 Sha256Digest PrefixCache::stored_digest(const Sha256Digest& digest, int group) const {
   if (group == 0) return digest;
   Sha256 hash;
@@ -65,8 +66,8 @@ Sha256Digest PrefixCache::stored_digest(const Sha256Digest& digest, int group) c
   return hash.finish();
 }
 
-// Holds the cached blocks that a query behind num_blocks blocks sees, and no others; where one is
-// not cached the table has kNoBlock.
+// Makes the tables hold the cached blocks that a query after num_blocks blocks sees, and no others.
+// The entry of a block that is not cached is kNoBlock.
 void PrefixCache::hold_seen(const PrefixChain& chain, int num_blocks,
                             std::vector<GroupTable>& tables) {
   for (int group = 0; group < groups_.size(); ++group) {
@@ -94,7 +95,7 @@ int PrefixCache::acquire(PrefixChain& chain, std::span<const int> tokens, int li
                "[prefix_cache] a table that has blocks acquires others");
   chain.num_cached_blocks = 0;
   const int num_blocks = limit / block_size_;
-  // Eviction in order takes first blocks last, so that a scope without one has nothing.
+  // If children are evicted before parents, a scope without a first block has no blocks.
   if (num_blocks == 0 || (is_evicted_in_order() && !scopes_.contains(chain.scope.digest))) return 0;
   extend_digests(chain, tokens, num_blocks);
   chain.num_cached_blocks = longest_hit(groups_, num_blocks, [&](int group, int index) {
@@ -154,8 +155,8 @@ void PrefixCache::insert_fetched(const PrefixChain& chain, std::span<const int> 
   PAGODA_CHECK(known == kNone, "[prefix_cache] a block is fetched that is cached");
 }
 
-// Returns the node of which the chain's next block would be a child; kNone: a scope without
-// children.
+// Returns the node that is the parent of the chain's next block. kNone: the scope has no children,
+// or the parent is behind the window.
 int PrefixCache::parent_of(const PrefixChain& chain, const std::vector<GroupTable>& tables) const {
   if (chain.num_cached_blocks > 0) return tables.front().ids[chain.num_cached_blocks - 1];
   const auto found = scopes_.find(chain.scope.digest);
@@ -226,8 +227,8 @@ void PrefixCache::insert(PrefixChain& chain, std::span<const int> tokens, int nu
   }
 }
 
-// Caches a block of a table; returns it where it has been replaced by one that was computed before,
-// else kNone.
+// Caches a block of a table. If the cache has the same block under another id, puts that one into
+// the table and returns the replaced one, else kNone.
 int PrefixCache::insert_block(const PrefixChain& chain, std::span<const int> tokens,
                               const PrefixFetch::Block& place, std::vector<GroupTable>& tables) {
   const auto [group, index] = place;
@@ -265,7 +266,7 @@ bool PrefixCache::insert_tail(const PrefixChain& chain, const std::vector<GroupT
   }
   int parent = parent_of(chain, tables);
   if (parent != kNone && begins_a_known_one(nodes_[parent], tokens)) return false;
-  if (parent == kNone && index > 0) return false;  // it is behind the window
+  if (parent == kNone && index > 0) return false;  // the parent is behind the window
   if (parent == kNone) parent = make_scope_node(chain.scope.digest);
   for (int group = groups_.size() - 1, beside = kNone; group >= 0; --group) {
     const int own = tables[group].ids[index];
@@ -274,7 +275,7 @@ bool PrefixCache::insert_tail(const PrefixChain& chain, const std::vector<GroupT
     pool_.end_growth(own);
   }
   set_evictable(block_id, true);
-  // Out goes what the new one goes on from, or else the oldest of too many.
+  // Remove the tail that is a prefix of the new one, or else the oldest tail if there are too many.
   const Node& node = nodes_[parent];
   const auto others = std::span(node.tails).first(node.num_tails - 1);
   const auto is_prefix = [&](int tail) {
@@ -289,7 +290,7 @@ bool PrefixCache::insert_tail(const PrefixChain& chain, const std::vector<GroupT
   return true;
 }
 
-// Returns whether a tail or a full child begins with all of the tokens.
+// Returns whether a tail or a full child of the parent begins with all of the tokens.
 bool PrefixCache::begins_a_known_one(const Node& parent, std::span<const int> tokens) const {
   const auto begins_with_it = [&](int block_id) {
     return common_length(tokens_of(block_id), tokens) == static_cast<int>(tokens.size()) &&

@@ -1,4 +1,4 @@
-// The nodes of the prefix cache: their tree, their holders, and the order in which they go.
+// The nodes of the prefix cache: their tree, their holders, and the order of eviction.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ std::span<const int> PrefixCache::tokens_of(int block_id) const {
                                     nodes_[block_id].num_tokens);
 }
 
-// Gives up the cache's hold of a block, or of a tail's blocks.
+// Removes a block, or all blocks of a tail, from the cache, and releases the cache's holds.
 void PrefixCache::forget(int block_id) {
   if (nodes_[block_id].is_evictable) set_evictable(block_id, false);
   std::vector<int> beside;
@@ -29,7 +29,8 @@ void PrefixCache::hold(int block_id) {
   pool_.retain(block_id);
 }
 
-// Takes a holder away. Blocks beside a tail's first one are held and released with it.
+// Removes a holder. A tail's blocks in other groups become evictable with its block in the first
+// group.
 void PrefixCache::release(int block_id) {
   pool_.release(block_id);
   if (is_cached(block_id) && !is_beside_a_tail(nodes_[block_id]) &&
@@ -50,7 +51,8 @@ bool PrefixCache::evict() {
   return true;
 }
 
-// Frees the oldest first: children before parents. A parent behind a window takes its tails along.
+// Frees the oldest blocks first, so children before parents. A parent behind a window is freed with
+// its tails.
 void PrefixCache::clear(std::string_view owner) {
   const Sha256Digest wanted = scope(owner, "").owner;
   std::vector<int> found;
@@ -62,7 +64,7 @@ void PrefixCache::clear(std::string_view owner) {
   }
 }
 
-// Stores the oldest first, so that parents are the newest ones in the tier, too.
+// Stores the oldest blocks first, so that parents are newer than their children in the tier, too.
 int PrefixCache::store_all() {
   int num_stored = 0;
   for (int id = oldest_; tier_ != nullptr && id != kNone; id = nodes_[id].newer) {
@@ -88,8 +90,8 @@ int PrefixCache::make_scope_node(const Sha256Digest& scope) {
   return place->second;
 }
 
-// Links a block into the tree. parent: kNone where it has been evicted, or where the group's blocks
-// have none.
+// Links a block into the tree. parent: kNone if it has been evicted, or for groups after the first,
+// which are not in the tree.
 void PrefixCache::link(int block_id, const PrefixChain& chain, int group, int parent,
                        std::span<const int> tokens) {
   std::copy(tokens.begin(), tokens.end(),
@@ -143,8 +145,8 @@ void PrefixCache::unlink(int block_id) {
   }
 }
 
-// Leaves the children of a block behind a window without a parent. Forgets its tails, since no
-// prompt finds them any more.
+// Unlinks the children of a node that is being removed: they stay without a parent. Removes its
+// tails, because no prompt can find them any more.
 void PrefixCache::unlink_children(Node& node) {
   while (node.num_tails > 0) forget(node.tails[0]);
   for (int child = node.first_child; child != kNone;) {

@@ -22,7 +22,7 @@ struct Holder {
   Tokens tokens;
   std::vector<GroupTable> tables = std::vector<GroupTable>(1);
   PrefixChain chain;
-  int num_cached = 0;  // tokens that it found
+  int num_cached = 0;  // cached tokens that it found
 
   std::vector<int>& blocks() { return tables.front().ids; }
 };
@@ -40,7 +40,7 @@ class PrefixCacheTest : public ::testing::Test {
     cache_.emplace(*pool_, CacheGroups(kCachedBlockSize), "model");
   }
 
-  // Finds what is cached of it, computes the rest.
+  // Finds the cached prefix of the tokens, and computes the rest.
   Holder run(const Tokens& tokens, std::string_view salt = "", std::string_view owner = "") {
     Holder holder{.tokens = tokens, .chain = {.scope = cache_->scope(owner, salt)}};
     const int limit = static_cast<int>(tokens.size()) - 1;
@@ -93,7 +93,7 @@ TEST_F(PrefixCacheTest, FindsFullBlocksButNeverTheLastToken) {
   EXPECT_EQ(cached_part({1, 2, 3, 4, 5, 6, 7, 8, 9}), 8);
   EXPECT_EQ(cached_part({1, 2, 3, 4, 5, 6, 0, 8, 9}), 4);
   EXPECT_EQ(cached_part({0, 2, 3, 4, 5, 6, 7, 8, 9}), 0);
-  EXPECT_EQ(cached_part({5, 6, 7, 8, 9}), 0);  // the same tokens elsewhere
+  EXPECT_EQ(cached_part({5, 6, 7, 8, 9}), 0);  // the same tokens at another position
   EXPECT_EQ(cache_->num_evictable() + pool_->num_free(), 16);
 }
 
@@ -113,12 +113,12 @@ TEST_F(PrefixCacheTest, OwnersAreApartAndForgetTheirOwn) {
   cached_part(tokens, "", "alice");
   cached_part(tokens, "salt", "alice");
   EXPECT_EQ(cached_part(tokens, "", "bob"), 0);
-  EXPECT_EQ(cached_part(tokens, "alice"), 0);  // no owner, and a salt that reads like one
+  EXPECT_EQ(cached_part(tokens, "alice"), 0);  // no owner, and a salt like an owner's name
   Holder running = run({7, 7, 7, 7, 7}, "", "alice");
   cache_->clear("alice");
   EXPECT_EQ(cached_part(tokens, "", "alice"), 0);
   EXPECT_EQ(cached_part(tokens, "salt", "alice"), 0);
-  EXPECT_EQ(cached_part({7, 7, 7, 7, 7}, "", "alice"), 4);  // the running one holds it
+  EXPECT_EQ(cached_part({7, 7, 7, 7, 7}, "", "alice"), 4);  // the running sequence holds it
   EXPECT_EQ(cached_part(tokens, "", "bob"), 4);
   EXPECT_EQ(cached_part(tokens, "alice"), 4);
   end(running);
@@ -131,7 +131,7 @@ TEST_F(PrefixCacheTest, WhatTwoComputeAtOnceStandsInOneBlock) {
   start(16);
   PrefixChain chain{.scope = cache_->scope("", "")};
   Holder first = run({1, 2, 3, 4, 5});
-  // As if it had been admitted before the first one was done.
+  // A sequence that was admitted before the first one was computed.
   Holder second{.tokens = {1, 2, 3, 4, 6}, .chain = chain};
   second.blocks() = {pool_->allocate().value(), pool_->allocate().value()};
   const int own = second.blocks()[0];
@@ -144,7 +144,7 @@ TEST_F(PrefixCacheTest, WhatTwoComputeAtOnceStandsInOneBlock) {
   EXPECT_EQ(pool_->num_holders(own), 0);
   EXPECT_EQ(pool_->num_holders(first.blocks()[0]), 3);
   end(first);
-  EXPECT_FALSE(cache_->evict() && cache_->evict());  // its tail alone
+  EXPECT_FALSE(cache_->evict() && cache_->evict());  // only the first one's tail can be evicted
   end(second);
 }
 
@@ -175,7 +175,7 @@ TEST_F(PrefixCacheTest, OfMatchesThatAreAsLongATailIsTaken) {
   EXPECT_TRUE(found.is_tail && found.is_whole);
 }
 
-// The tree has a node for each scope, and uses those that have gone again.
+// A scope may get the node of a scope that was removed.
 TEST_F(PrefixCacheTest, AScopeFindsNothingOfTheOneThatTakesItsPlace) {
   start(16);
   cached_part({1, 2, 3});
@@ -188,9 +188,9 @@ TEST_F(PrefixCacheTest, SiblingsStayWhicheverGoes) {
   start(16);
   Holder first = run({1, 1, 1, 1, 2, 2, 2, 2});
   for (const int token : {3, 4, 3}) cached_part({1, 1, 1, 1, token, token, token, token});
-  EXPECT_TRUE(cache_->evict());  // the newest child
+  EXPECT_TRUE(cache_->evict());  // the newest child in the list
   EXPECT_EQ(partial_match({1, 1, 1, 1, 4, 4}).num_tokens, 0);
-  EXPECT_TRUE(cache_->evict());  // the one behind it
+  EXPECT_TRUE(cache_->evict());  // the next one in the list
   EXPECT_EQ(partial_match({1, 1, 1, 1, 3, 3}).num_tokens, 0);
   EXPECT_EQ(partial_match({1, 1, 1, 1, 2, 2}).num_tokens, 2);
   end(first);
@@ -201,11 +201,11 @@ TEST_F(PrefixCacheTest, ALongerTailTakesTheShorterOnesPlaceAndOnlyFourStay) {
   cached_part({1, 2});
   cached_part({1, 2, 3});
   EXPECT_EQ(cache_->num_evictable(), 1);
-  cached_part({1, 2});  // nothing new
+  cached_part({1, 2});  // already known
   EXPECT_EQ(cache_->num_evictable(), 1);
   for (const int token : {5, 6, 7, 8}) cached_part({token, token});
   EXPECT_EQ(cache_->num_evictable(), 4);
-  EXPECT_EQ(partial_match({1, 2, 3}).num_tokens, 0);  // the oldest
+  EXPECT_EQ(partial_match({1, 2, 3}).num_tokens, 0);  // the oldest tail was removed
   EXPECT_EQ(partial_match({5, 5, 3}).num_tokens, 2);
 }
 
@@ -227,11 +227,12 @@ TEST_F(PrefixCacheTest, ATailTakenOverIsTheCachesNoMore) {
 TEST_F(PrefixCacheTest, EvictsTheLeastRecentlyUsedAndChildrenBeforeParents) {
   start(6);
   cached_part({1, 1, 1, 1, 2, 2, 2, 2, 3});  // 2 full blocks, a tail
-  cached_part({4, 4, 4, 4, 5});              // 1 and a tail
+  cached_part({4, 4, 4, 4, 5});              // 1 full block, a tail
   EXPECT_EQ(pool_->num_free(), 1);
-  cached_part({1, 1, 1, 1, 9});  // a second tail of the first chain, and its root is young again
+  // A second tail of the first chain, whose first block is now the newest.
+  cached_part({1, 1, 1, 1, 9});
   EXPECT_EQ(pool_->num_free(), 0);
-  // The first chain's tail and its second block, which no prompt has asked for since.
+  // Evicts the first chain's tail and its second block, which were used least recently.
   EXPECT_TRUE(cache_->evict());
   EXPECT_TRUE(cache_->evict());
   EXPECT_EQ(partial_match({1, 1, 1, 1, 2}).num_tokens, 0);
@@ -282,7 +283,7 @@ void check_holders(const BlockPool& pool, const PrefixCache& cache,
   RC_ASSERT(cache.num_evictable() == num_evictable);
 }
 
-// Notes which blocks are stored, by the first of each one's tokens.
+// Records the first token of each block that is stored.
 class NotedTier final : public BlockTier {
  public:
   std::vector<int> first_tokens;
@@ -306,14 +307,14 @@ TEST_F(PrefixCacheTest, HandsOnFullBlocksThatItGivesUpChildrenFirst) {
   pool_.emplace(4);
   cache_.emplace(*pool_, CacheGroups(kCachedBlockSize), "model", &tier);
   cached_part({1, 1, 1, 1, 2, 2, 2, 2, 3, 3});
-  EXPECT_TRUE(cache_->evict());  // the tail, which no file would be found for
+  EXPECT_TRUE(cache_->evict());  // the tail, which is not stored
   EXPECT_TRUE(tier.first_tokens.empty());
   EXPECT_TRUE(cache_->evict());
   EXPECT_EQ(tier.first_tokens, (std::vector{2}));
   cached_part({7, 7, 7, 7, 8, 8, 8, 8, 9});
   EXPECT_EQ(cache_->store_all(), 3);
   EXPECT_EQ(tier.first_tokens, (std::vector{2, 1, 8, 7}));
-  EXPECT_EQ(cache_->store_all(), 0);  // no room
+  EXPECT_EQ(cache_->store_all(), 0);  // the tier has no room
   EXPECT_EQ(cached_part({7, 7, 7, 7, 8, 8, 8, 8, 9}), 8);
   const std::vector<int> handed_on = tier.first_tokens;
   cache_->clear("");
@@ -321,8 +322,8 @@ TEST_F(PrefixCacheTest, HandsOnFullBlocksThatItGivesUpChildrenFirst) {
   EXPECT_EQ(pool_->num_free(), 4);
 }
 
-// Compares what is found for sequences that come and go with the set of all prefixes that ever ended at a
-// block's end. It is one of them, and without evictions it is the longest.
+// Compares the prefixes found for random sequences with the set of all computed prefixes of whole
+// blocks. A found prefix is in the set, and without evictions it is the longest one.
 RC_GTEST_PROP(PrefixCacheProperty, FindsTheLongestOfWhatWasComputed, ()) {
   const int num_blocks = *rc::gen::inRange(8, 64);
   BlockPool pool(num_blocks);

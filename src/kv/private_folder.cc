@@ -22,12 +22,12 @@ Status folder_error(std::string_view what, const std::string& path) {
   return unavailable("{} {}: {}", what, path, std::strerror(errno));
 }
 
-// Opens the folder in which one of ours lies. Any user may own it. Where it is made, it is its
-// owner's alone, and folders above it get the usual mode.
+// Opens the parent of a private folder. Any user may own it. If it is made here, only its owner has
+// access, and folders above it get the usual mode.
 Result<FileDescriptor> open_parent(const std::string& path, PrivateFolder::Wish wish) {
   FileDescriptor folder(::open(path.c_str(), kOpenFolder));
   if (folder.get() < 0 && errno == ENOENT && wish == PrivateFolder::Wish::kMade) {
-    std::error_code ignored;  // opening it fails then
+    std::error_code ignored;  // opening the folder fails then
     std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
     (void)::mkdir(path.c_str(), kOwnersAlone);
     folder = FileDescriptor(::open(path.c_str(), kOpenFolder));
@@ -41,7 +41,7 @@ Result<FileDescriptor> open_parent(const std::string& path, PrivateFolder::Wish 
   return folder;
 }
 
-// Lets the owner alone into a folder of ours.
+// Removes the access of everyone except the owner, or refuses the folder.
 Status make_private(int folder, const std::string& path) {
   struct stat info = {};
   if (::fstat(folder, &info) != 0) return folder_error("opening", path);
@@ -56,7 +56,7 @@ Status make_private(int folder, const std::string& path) {
         path);
   }
   if ((info.st_mode & ACCESSPERMS) == kOwnersAlone) return ok_status();
-  // So a volume comes back whose group has been let into all of it (Kubernetes' fsGroup).
+  // Kubernetes gives a volume's group access to all of it when it mounts the volume (fsGroup).
   if (::fchmod(folder, kOwnersAlone) != 0) return folder_error("changing the mode of", path);
   return ok_status();
 }

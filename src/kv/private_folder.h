@@ -1,8 +1,8 @@
-// PrivateFolder: an open folder that this process's user alone can read and write. What is below it
-// is reached from its descriptor and through no link. So a user who may change the path to it, or
-// the folder that it lies in, leads this process nowhere else.
+// PrivateFolder: an open folder that only this process's user can read and write. Files below it
+// are opened relative to its descriptor, without following links. So a user who may change its path
+// or its parent cannot lead this process to another place.
 //
-// Thread-compatible; several processes of one user may have the same folder.
+// Thread-compatible; several processes of one user may use the same folder.
 #pragma once
 
 #include <string>
@@ -16,20 +16,20 @@ namespace pagoda {
 class PrivateFolder {
  public:
   enum class Wish {
-    kFound,  // one that is not there is kNotFound
-    kMade,   // one that is not there is made
+    kFound,  // a missing folder is kNotFound
+    kMade,   // a missing folder is made
   };
 
-  // Opens the folder `name` in `parent`. The parent may be any user's, and a link: root's with a
-  // group that may write, as volumes are, or /tmp. Where `name` is this user's but lets its group
-  // or others in, it no longer does. kInvalidArgument, which says what is wrong: all users may
-  // write in the parent and it is not sticky, `name` is another user's or a link or lets all users
-  // write; kUnavailable: the system says why.
+  // Opens the folder `name` in `parent`. The parent may be a link and may belong to any user, like
+  // /tmp or a volume of root's that a group may write. If `name` is this user's but open to its
+  // group or others, their access is removed. kInvalidArgument: the parent is writable by all users
+  // and not sticky, or `name` is another user's, a link, or writable by all users. kUnavailable: a
+  // system error.
   static Result<PrivateFolder> open(const std::string& parent, const std::string& name, Wish wish);
   // Opens a folder in this one; errors as above.
   Result<PrivateFolder> open_below(const std::string& name, Wish wish) const;
 
-  // Returns the names of what is in it, in no order. kUnavailable: the system says why.
+  // Returns the names of its entries, in no order. kUnavailable: a system error.
   Result<std::vector<std::string>> names() const;
   int descriptor() const { return descriptor_.get(); }
   const std::string& path() const { return path_; }  // for messages

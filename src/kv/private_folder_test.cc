@@ -42,7 +42,8 @@ class PrivateFolderTest : public ::testing::Test {
   const std::string own_;
 };
 
-// One's own, another user's with a group that writes (a Kubernetes volume with fsGroup), and /tmp's.
+// Modes of one's own folder, of another user's that a group may write (a Kubernetes volume with
+// fsGroup), and of /tmp.
 TEST_F(PrivateFolderTest, IsMadeInFoldersThatOthersMayUse) {
   for (const mode_t mode : {0700, 0755, 02770, 02775, 01777}) {
     fs::remove_all(own_);
@@ -59,7 +60,7 @@ TEST_F(PrivateFolderTest, IsMadeInFoldersThatOthersMayUse) {
   }
 }
 
-// systemd's StateDirectory= is a link where the service's user is made for it.
+// systemd's StateDirectory= is a link if the service has a dynamic user.
 TEST_F(PrivateFolderTest, TheParentMayBeALinkAndIsMade) {
   fs::create_directory_symlink(parent_, folder_ / "link");
   EXPECT_TRUE(PrivateFolder::open(folder_ / "link", "own", Wish::kMade).ok());
@@ -77,7 +78,7 @@ TEST_F(PrivateFolderTest, AParentWhereAllUsersWriteIsRefused) {
   EXPECT_FALSE(fs::exists(own_));
 }
 
-// Kubernetes lets a volume's group into all of it when it is mounted again.
+// Kubernetes gives a volume's group access to all of it when it is mounted again.
 TEST_F(PrivateFolderTest, OthersThatWereLetInNoLongerMay) {
   ASSERT_TRUE(open().ok());
   std::ofstream(own_ + "/file") << "kept";

@@ -10,8 +10,8 @@
 namespace pagoda {
 namespace {
 
-// Returns whether a layer reads a tensor, or passes over it as transformers does. The parts of a
-// joined matrix are not read beside it.
+// Returns whether a layer reads a tensor, or ignores it as transformers does. If a checkpoint has a
+// joined matrix, the separate parts are not read.
 bool is_known(const Checkpoint& checkpoint, const LayerSpecs& layers, std::string_view name) {
   const std::optional<TensorPlace> place = layers.find(name);
   if (!place || place->projection == nullptr) return place.has_value();
@@ -25,7 +25,7 @@ bool is_per_layer_embedding(std::string_view name) {
 }
 
 bool is_read_once(std::string_view name, const Checkpoint& checkpoint) {
-  // The divisors of a GGUF file's rotation are in the config by now.
+  // The last three are divisors of frequencies, which read_gguf_rope has applied already.
   return name == "model.embed_tokens.weight" || name == "model.norm.weight" ||
          name == "lm_head.weight" ||
          (checkpoint.gguf() != nullptr &&

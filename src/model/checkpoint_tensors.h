@@ -1,5 +1,5 @@
-// The check that a decoder reads every tensor of a checkpoint. A tensor that it does not read means
-// that the checkpoint is of another model than its config says. Such a checkpoint is refused.
+// The check that a decoder reads every tensor of a checkpoint. An unread tensor means that the
+// checkpoint holds another model than its config says. Such a checkpoint is refused.
 #pragma once
 
 #include <string_view>
@@ -10,13 +10,13 @@
 
 namespace pagoda {
 
-// Returns whether a name is that of a table that follows from the config, which old converters
-// stored too.
+// Returns whether `name` is a table that can be computed from the config. Old converters stored
+// such tables.
 bool is_derived_tensor(std::string_view name);
 
-// Checks that no tensor is passed over. kUnsupported names the first tensor that a decoder of that
-// config does not read. REQUIRES: the checkpoint has canonical names, and the config an
-// architecture of a family.
+// Checks that the decoder of `config` reads every tensor. kUnsupported names the first tensor that
+// it does not read. REQUIRES: the checkpoint has canonical names, and find_family() knows the
+// config's architecture.
 Status check_all_tensors_are_read(const Checkpoint& checkpoint, const ModelConfig& config);
 
 }  // namespace pagoda

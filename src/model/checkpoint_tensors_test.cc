@@ -27,7 +27,7 @@ Status check(const Checkpoint& checkpoint) {
   return check_all_tensors_are_read(*named, *config);
 }
 
-// Checks a golden checkpoint's names and one more, without reading values.
+// Checks the tensor names of a golden checkpoint, and one more name. The values are dummies.
 Status check_with(const std::string& model, const std::string& extra) {
   const std::string source = testing::source_path("tests/golden/data/") + model;
   const testing::TemporaryFolder folder;
@@ -82,7 +82,7 @@ TEST(CheckpointTensorsTest, OneThatNothingReadsIsRefusedByName) {
   }
 }
 
-// transformers passes over them as well.
+// transformers ignores these tensors as well.
 TEST(CheckpointTensorsTest, KeysOfALayerThatReadsAnotherOnesCacheAreHarmless) {
   for (const char* extra :
        {"model.layers.4.self_attn.k_proj.weight", "model.layers.5.self_attn.v_proj.weight",
@@ -122,7 +122,7 @@ TEST(CheckpointTensorsTest, AGgufVariantOfLlamaIsRefusedByItsTensor) {
     EXPECT_EQ(status.code(), StatusCode::kUnsupported) << extra;
     EXPECT_THAT(status.message(), HasSubstr(extra));
   }
-  // A reranker's head, in a file that does not say that it is one.
+  // A reranker's head, in a file whose keys do not say that it is a reranker.
   EXPECT_THAT(check_gguf("cls.output.weight", {8}).message(), HasSubstr("score.weight"));
 }
 

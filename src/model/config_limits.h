@@ -1,6 +1,6 @@
-// Limits of a configuration's numbers, whatever file they come from. They are wide enough for every
-// model there is. They are so narrow that a product of two of them neither overflows nor asks for
-// absurd memory before the tensors are looked at.
+// Limits of a configuration's numbers, whatever file they come from. Every known model is within
+// them. A product of two limits neither overflows nor asks for absurd memory before the tensors are
+// looked at.
 #pragma once
 
 #include <cstdint>
@@ -35,12 +35,12 @@ inline constexpr NumberRange kMirostatTauRange{0, 100};
 inline constexpr NumberRange kPenaltyRange{1e-6, 1000};
 inline constexpr IntegerRange kTopKRange{-1, 1 << 24};  // -1 and 0: off
 
-// Checks what several fields can only be wrong in together: heads that kv_heads do not divide, an
-// odd head_dim.
+// Checks that fields agree: kv_heads divides heads, and a layer has as many kv_heads as the layer
+// whose cache it reads. Checks also that each head_dim is even and in range.
 Status check_consistency(const ModelConfig& config);
 
-// Has the last num_shared layers read the cache of the last layer before them that has a window, or
-// none, as they do. False: there is no such layer.
+// Sets each of the last num_shared layers to read the cache of an earlier layer. This is the last
+// unshared layer that also has a window, or also has none. Returns false if there is no such layer.
 bool share_caches(ModelConfig& config, int num_shared);
 
 }  // namespace pagoda

@@ -37,7 +37,7 @@ AddRmsNormArgs Decoder::sum_args(const Tensor& delta_norm) const {
           .delta_factor = config_.residual_factor};
 }
 
-// Returns those of the sum that a layer ends with.
+// Returns the arguments of the sum at the end of a layer.
 AddRmsNormArgs Decoder::last_sum_args(const Layer& layer) const {
   AddRmsNormArgs args =
       sum_args(layer.per_layer ? layer.per_layer_delta_norm : layer.mlp_delta_norm);
@@ -72,7 +72,7 @@ HiddenState Decoder::forward(Exec& exec, const StepBatch& batch, KvStore& kv) co
   Tensor delta;                                                         // [tokens, hidden]
   Tensor short_embedding;
   if (per_layer_embedding_.defined()) short_embedding = per_layer_embedding_.apply(step, residual);
-  // Adds what the block before has made, and norms the sum for the next one.
+  // Adds the previous block's output to the residual stream, and norms the sum for the next block.
   const auto enter = [&](const AddRmsNormArgs& args, const Tensor& norm) {
     AddRmsNormResult sum = add_rms_norm(exec, residual, delta, norm, args);
     residual = std::move(sum.sum);
@@ -110,7 +110,7 @@ Tensor Decoder::logits(Exec& exec, const HiddenState& state, const Tensor& rows)
 
 namespace {
 
-// Loads a norm of the hidden state; undefined where the layer has none.
+// Loads a norm of the hidden state; undefined if the layer has none.
 Result<Tensor> load_layer_norm(const BlockSource& source, VectorRole role) {
   const VectorSpec* norm = source.spec.vector(role);
   if (norm == nullptr) return Tensor();
@@ -118,11 +118,11 @@ Result<Tensor> load_layer_norm(const BlockSource& source, VectorRole role) {
                    source.config.norm_offset);
 }
 
-// Reads the factor of all that leaves a layer: 1 where there is none.
+// Reads the factor of a layer's output; 1 if there is none.
 Result<float> read_layer_factor(const BlockSource& source) {
   const VectorSpec* vector = source.spec.vector(VectorRole::kLayerFactor);
   if (vector == nullptr) return 1;
-  std::string tensor = vector->name;  // Hugging Face's name is of a tensor, GGUF's of a module
+  std::string tensor = vector->name;  // GGUF's name has a ".weight" that Hugging Face's name lacks
   if (!source.checkpoint.has(tensor)) tensor += ".weight";
   if (!source.checkpoint.has(tensor)) return 1;
   PAGODA_ASSIGN_OR_RETURN(const std::vector<float> factor,
@@ -130,7 +130,7 @@ Result<float> read_layer_factor(const BlockSource& source) {
   return factor.front();
 }
 
-// Loads the block of a config's alternative into that of a layer.
+// Loads the kind of block that the config's variant holds.
 template <typename Block, typename Config>
 Status load_alternative(const BlockSource& source, const Config& alternatives, Block& block) {
   return std::visit(
@@ -165,7 +165,7 @@ Result<Decoder::Layer> Decoder::load_layer(const BlockSource& source) {
 
 Status Decoder::load_ends(Exec& exec, const Checkpoint& checkpoint) {
   const Shape shape = {config_.vocab_size, config_.hidden_size};
-  // The head is linear, so that what multiplies logits may as well multiply what it reads.
+  // The head is linear, so the factor of logits is applied to its input, in the norm's weights.
   PAGODA_ASSIGN_OR_RETURN(final_norm_,
                           load_norm(exec, checkpoint, "model.norm.weight", config_.hidden_size,
                                     config_.norm_offset, config_.logits_factor));
@@ -209,7 +209,7 @@ Result<Decoder> Decoder::load(Exec& exec, const Checkpoint& checkpoint, const Mo
   return decoder;
 }
 
-// Counts the weights of a step, and tells each which one the step reads after it.
+// Counts the bytes of weights that a step reads, and tells each weight which one is read next.
 void Decoder::link_weights(const Exec& exec) {
   PackedWeight* before = nullptr;
   const auto add = [&](const Projection& projection) {
@@ -223,8 +223,7 @@ void Decoder::link_weights(const Exec& exec) {
   if (config_.has_head) add(head_);
 }
 
-// Loads the frequencies of rotations as weights are loaded, because the engine's own thread uploads
-// nothing at load.
+// Loads the frequencies of each rope table.
 Status Decoder::load_rope_tables(Exec& exec) {
   for (const RopeTable& table : config_.rope_tables) {
     const HostTensor inv_freq = {.name = "inv_freq",

@@ -1,4 +1,5 @@
-// Decoder: a dense decoder, from token ids to logits. Every family so far is one, with other values.
+// Decoder: a dense decoder, from token ids to logits. It computes all families, which differ in
+// their config's values.
 #pragma once
 
 #include <functional>
@@ -16,11 +17,11 @@
 
 namespace pagoda {
 
-// The residual stream before the last norm. last_hidden() and logits() take the sum of both, of the
-// wanted rows alone.
+// The residual stream before the final norm, as two terms. last_hidden() and logits() add the
+// terms, for the requested rows alone.
 struct HiddenState {
   Tensor residual;  // [tokens, hidden]
-  Tensor delta;     // [tokens, hidden], before its norm
+  Tensor delta;     // [tokens, hidden], the last block's output before its norm
 };
 
 class Decoder {
@@ -28,23 +29,23 @@ class Decoder {
   // Called with the share of layers loaded, in (0, 1].
   using Progress = std::function<void(double)>;
 
-  // Packs the checkpoint's weights for `exec`, in the order in which a step reads them. The layout
-  // says in which layers the cache has codes of keys, whose weights then make keys that code well
+  // Packs the checkpoint's weights for `exec`, in the order in which a step reads them. If `layout`
+  // stores a layer's keys as codes, its weights are changed so that keys quantise well
   // (blocks/attention_block.h). kNotFound names a missing tensor, kDataLoss one of a wrong shape,
-  // kUnsupported a family or format that nothing here computes. REQUIRES: as many layers as the
-  // config has.
+  // kUnsupported a family or format that nothing here computes. REQUIRES: `layout` has as many
+  // layers as the config.
   static Result<Decoder> load(Exec& exec, const Checkpoint& checkpoint, const ModelConfig& config,
                               const KvLayout& layout, const Progress& progress = {});
 
   const ModelConfig& config() const { return config_; }
-  std::int64_t num_weight_bytes() const { return num_weight_bytes_; }  // that a decode step reads
+  std::int64_t num_weight_bytes() const { return num_weight_bytes_; }  // read by a decode step
 
   // Computes hidden states of token ids; writes the step's keys and values into `kv`, whose layers
   // it rebinds.
   HiddenState forward(Exec& exec, const StepBatch& batch, KvStore& kv) const;
 
-  // Computes hidden states [n, hidden] float32 of rows [n] int32 behind the last norm:
-  // config().logits_factor times what the checkpoint's own norm gives.
+  // Computes the hidden states [n, hidden] float32 after the final norm, for rows [n] int32. They
+  // are the result of the checkpoint's norm times config().logits_factor.
   Tensor last_hidden(Exec& exec, const HiddenState& state, const Tensor& rows) const;
 
   // Computes logits [n, vocab] float32 of rows [n] int32, indices of the state's tokens. Only these
@@ -52,21 +53,21 @@ class Decoder {
   Tensor logits(Exec& exec, const HiddenState& state, const Tensor& rows) const;
 
  private:
-  // Norms are [hidden], or undefined where the family has none.
+  // Norms are [hidden], or undefined if the family has none.
   struct Layer {
     Tensor attention_norm;
     MixerBlock mixer;
-    Tensor attention_delta_norm;  // of what attention adds
+    Tensor attention_delta_norm;  // of the output of attention
     Tensor mlp_norm;
     MlpBlock mlp;
-    Tensor mlp_delta_norm;  // of what the MLP adds
+    Tensor mlp_delta_norm;  // of the output of the MLP
     std::optional<PerLayerBlock> per_layer;
     Tensor per_layer_delta_norm;
-    float factor = 1;  // of all that leaves the layer
+    float factor = 1;  // multiplies the layer's output
 
     Tensor mix(const Step& step, const Tensor& x) const;
     Tensor apply_mlp(const Step& step, const Tensor& x) const;
-    // Visits in the order of a step.
+    // Visits the projections in the order in which a step computes them.
     template <typename Visit>
     void for_each_projection(const Visit& visit) const;
   };
@@ -79,12 +80,12 @@ class Decoder {
   void link_weights(const Exec& exec);
 
   ModelConfig config_;
-  std::vector<Tensor> rope_inv_freqs_;  // of the config's rope tables: [head_dim / 2]
+  std::vector<Tensor> rope_inv_freqs_;  // one per rope table of the config: [rotary_dim / 2]
   std::vector<Layer> layers_;
   Tensor final_norm_;  // [hidden]
   Weight embedding_;   // vocab x hidden
   PerLayerEmbedding per_layer_embedding_;
-  Projection head_;  // vocab x hidden; the embedding itself where they are tied; or none
+  Projection head_;  // vocab x hidden; the embedding itself if they are tied; or undefined
   std::int64_t num_weight_bytes_ = 0;
 };
 

@@ -68,7 +68,7 @@ TEST(FamilyTest, MessagesNameEachOnce) {
             "qwen3vl, smollm3");
 }
 
-// A page's defaults are a table of the keys that it or every family reads.
+// The defaults of a family are a JSON object. All its keys are read by this family or by all.
 TEST(FamilyTest, DefaultsAreJsonObjects) {
   for (const Family* family : families()) {
     const auto defaults = parse_json(family->defaults);

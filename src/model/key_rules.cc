@@ -20,7 +20,7 @@ bool is_allowed(const HfKeyRule& row, const nlohmann::json& value) {
   return std::find(values.begin(), values.end(), value) != values.end();
 }
 
-// Returns null where no row is about the key.
+// Returns the first row that matches the key, or null.
 const HfKeyRule* find_rule(std::span<const HfKeyRule> rows, std::string_view key) {
   const auto row = std::find_if(rows.begin(), rows.end(),
                                 [key](const HfKeyRule& each) { return matches(each, key); });
@@ -32,7 +32,7 @@ const HfKeyRule* find_rule(std::span<const HfKeyRule> rows, std::string_view key
 Status check_keys(const JsonFields& fields, std::span<const HfKeyRule> rows,
                   const OtherKeys& others) {
   for (const auto& [key, value] : fields.json().items()) {
-    if (value.is_null()) continue;  // nothing is asked for
+    if (value.is_null()) continue;  // null counts as absent
     if (others.family != nullptr && others.family->reads(key)) continue;
     const HfKeyRule* row = find_rule(rows, key);
     if (row == nullptr) {

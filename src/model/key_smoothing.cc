@@ -20,14 +20,14 @@ std::array<std::size_t, 2> dimensions_of(std::size_t pair, std::size_t num_pairs
   return {2 * pair, 2 * pair + 1};
 }
 
-// Returns e, as both balances take it of a pair; 0 where a size is zero or not finite.
+// Returns the exponent e that balances a pair; 0 if a size is zero or not finite.
 int balancing_exponent(double k_size, double q_size) {
   const double ratio = k_size / q_size;
   if (!std::isfinite(ratio) || ratio <= 0) return 0;
   return static_cast<int>(std::lround(std::log2(ratio) / 2));
 }
 
-// Returns x * 2^exponent; a NaN where that has other bits than x.
+// Returns x * 2^exponent, or a NaN if this loses bits.
 float scaled(float x, int exponent) {
   const float result = std::ldexp(x, exponent);
   return std::ldexp(result, -exponent) == x ? result : std::nanf("");
@@ -48,7 +48,7 @@ MeanRotation mean_rotation(double angle, int num_positions) {
   return {length * std::cos(middle), length * std::sin(middle)};
 }
 
-// The heads of a projection, a rotary pair at a time.
+// The rows of a projection's heads, accessed by head and rotary pair.
 class PairRows {
  public:
   PairRows(const HeadProjection& heads, int head_dim)
@@ -82,7 +82,7 @@ class PairRows {
     has_changes_ = has_changes_ || exponent != 0;
   }
 
-  // Multiplies the rows by their powers.
+  // Multiplies the rows by their powers of two.
   void scale() {
     if (!has_changes_) return;
     for (HostTensor* tensor : {&heads_.weight, heads_.bias}) {
@@ -109,7 +109,7 @@ class PairRows {
 struct PairBalance {
   double k_squares;  // of the pair's weights
   double q_squares;  // likewise, the mean over the query heads
-  int exponent;      // the nearest to what balances them that is exact
+  int exponent;      // the exact one that is nearest to balance
 };
 
 PairBalance balance_pair(PairRows& q, PairRows& k, std::size_t head, std::size_t group,
@@ -128,8 +128,8 @@ PairBalance balance_pair(PairRows& q, PairRows& k, std::size_t head, std::size_t
           .exponent = std::clamp(wanted, range.least, range.most)};
 }
 
-// Returns whether the exponents lower the sum's error by a fifth. A code's error grows with its
-// key's norm, and a score's with its query's, too: the product of both counts.
+// Returns whether the exponents lower the error of scores by at least a fifth. This error grows
+// with the norm of the key, which determines its codes' error, times the norm of the query.
 bool is_worthwhile(std::span<const PairBalance> pairs) {
   constexpr double kLargestShare = 0.8;
   double k_before = 0, q_before = 0, k_after = 0, q_after = 0;
@@ -184,7 +184,7 @@ void balance_projections(const HeadProjection& queries, const HeadProjection& ke
 std::vector<float> mean_rotated_bias(std::span<const float> bias, const RopeTable& table,
                                      int head_dim, int num_positions) {
   const std::size_t num_pairs = table.inv_freq.size();
-  std::vector<float> means(bias.begin(), bias.end());  // what is not rotated is its own mean
+  std::vector<float> means(bias.begin(), bias.end());  // an unrotated element is its own mean
   for (std::size_t pair = 0; pair < num_pairs; ++pair) {
     const MeanRotation rotation = mean_rotation(table.inv_freq[pair], num_positions);
     const auto [a, b] = dimensions_of(pair, num_pairs, table.style);

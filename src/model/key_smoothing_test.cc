@@ -107,7 +107,7 @@ struct Heads {
   HostTensor weight, bias;
 };
 
-// Returns the exponent by which a row and its bias were multiplied; nothing if by no power of two.
+// Returns the exponent of the power of two by which a row and its bias were multiplied, if any.
 std::optional<int> exponent_of(const HostTensor& before, const HostTensor& bias_before,
                                const Heads& after, int head, std::size_t i) {
   const auto row = static_cast<std::int64_t>(head * kDimOfHead + i);
@@ -177,7 +177,7 @@ TEST(KeySmoothing, ProjectionsOfEvenPairsStayWhereTheyAre) {
   std::mt19937 random(kSeed);
   Heads q(random, WeightFormat::kBF16, kNumQueryHeads),
       k(random, WeightFormat::kBF16, kNumKeyHeads);
-  for (float& value : k.values) value *= 64;  // all of them: their codes have the same bits
+  for (float& value : k.values) value *= 64;  // all alike, so that balancing gains nothing
   k.make(WeightFormat::kBF16);
   const std::byte* const q_bytes = q.weight.bytes.data();
   const std::byte* const k_bytes = k.weight.bytes.data();
@@ -217,7 +217,7 @@ TEST(KeySmoothing, TheMeanIsThatOfEveryPosition) {
   }
 }
 
-// Elements that a rotation leaves alone are their own mean, and stay as they are where pairs are balanced.
+// Elements that a rotation leaves alone are their own mean, and balancing does not change them.
 TEST(KeySmoothing, OnlyTurnedPairsAreMovedOrBalanced) {
   constexpr int kDim = 8;
   const RopeTable table = {.inv_freq = {1.0f, 0.5f}, .factor = 1.25f};  // of elements 0 to 3

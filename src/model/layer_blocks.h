@@ -1,5 +1,5 @@
-// The kinds of blocks that layers have: the one list of what stands for the alternatives of
-// LayerConfig. Each block's header gives block_spec() and load_block() of its config.
+// The kinds of blocks that layers have, one for each alternative in LayerConfig. Each block's
+// header declares block_spec() and load_block() for its config.
 #pragma once
 
 #include <variant>

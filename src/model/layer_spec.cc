@@ -30,7 +30,7 @@ void append(BlockSpec& spec, BlockSpec more) {
   move_behind(spec.passed_over, std::move(more.passed_over));
 }
 
-// Returns the layer that a name is of; -1: of none.
+// Returns the number of the layer that a tensor belongs to; -1: none.
 int layer_of(std::string_view name) {
   constexpr std::string_view kPrefix = "model.layers.";
   if (!name.starts_with(kPrefix)) return -1;
@@ -71,7 +71,7 @@ std::optional<TensorPlace> LayerSpecs::find(std::string_view tensor) const {
   if (layer < 0 || layer >= static_cast<int>(specs_.size())) return std::nullopt;
   const BlockSpec& spec = specs_[layer];
   std::optional<TensorPlace> place;
-  // Hugging Face's factor of a layer is a tensor, GGUF's a module, as everything else.
+  // Hugging Face's name of a layer's factor lacks the usual ".weight", which GGUF's has.
   const VectorSpec* const factor = spec.vector(VectorRole::kLayerFactor);
   if (factor != nullptr && tensor == factor->name) {
     place = TensorPlace{.vector = factor};

@@ -1,4 +1,4 @@
-// All that the layers of a model read of a checkpoint, by the specs of their blocks.
+// The tensors that a model's layers read from a checkpoint, as listed by the specs of their blocks.
 #pragma once
 
 #include <optional>
@@ -21,7 +21,7 @@ struct TensorPlace {
   int part = 0;  // of the projection; -1: the joined matrix
   bool is_bias = false;
   const VectorSpec* vector = nullptr;
-  bool is_passed_over = false;  // BlockSpec::passed_over
+  bool is_passed_over = false;  // the block's spec has it in passed_over
 };
 
 // The specs of all layers. Immutable.
@@ -29,8 +29,8 @@ class LayerSpecs {
  public:
   LayerSpecs(const Family& family, const ModelConfig& config);
 
-  // Finds a tensor by its whole canonical name; nothing for one that no layer knows. Its pointers
-  // are valid as long as this lives.
+  // Finds a tensor by its whole canonical name; nothing if no layer has it. The result's pointers
+  // are valid as long as this object.
   std::optional<TensorPlace> find(std::string_view tensor) const;
 
  private:

@@ -35,7 +35,7 @@ std::string path_in(const Checkpoint& checkpoint, const char* name) {
 // Returns the text of generation_config.json; empty: the checkpoint has none.
 Result<std::string> read_generation_json(const Checkpoint& checkpoint) {
   const std::string path = path_in(checkpoint, "generation_config.json");
-  std::error_code ignored;  // what cannot be looked at is not there
+  std::error_code ignored;  // a path that cannot be examined counts as absent
   if (!std::filesystem::exists(path, ignored)) return std::string();
   PAGODA_ASSIGN_OR_RETURN(std::string json, read_json_file(path));
   if (json.empty()) return data_loss("[config] {}: expected a JSON object, got nothing", path);
@@ -54,7 +54,7 @@ bool hold_the_same(const HostTensor& a, const HostTensor& b) {
 }
 
 // Returns whether the head is the embedding. As in transformers, a stored head that differs from
-// the embedding goes before the flag: some tools leave the flag as it was when they train the head.
+// the embedding overrides the flag: some tools leave the flag set when they train the head.
 Result<bool> are_embeddings_tied(const Checkpoint& files, const ModelConfig& config) {
   PAGODA_ASSIGN_OR_RETURN(const Checkpoint checkpoint, files.renamed(kLlamaTensorNames));
   constexpr std::string_view kHead = "lm_head.weight";

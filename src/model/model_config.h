@@ -24,13 +24,13 @@ namespace pagoda {
 struct RopeTable {
   RopeStyle style = RopeStyle::kHalves;
   double theta = 10000;
-  RopeScaling scaling;  // which inv_freq has applied
-  // The angle of pair i at position p is p * inv_freq[i], whatever scales it already applied. As many
-  // pairs as are rotated: half a head, or fewer (partial rotation).
+  RopeScaling scaling;  // already applied in inv_freq
+  // The angle of pair i at position p is p * inv_freq[i], with all scaling applied. There is one
+  // value per rotated pair: head_dim / 2, or fewer (partial rotation).
   std::vector<float> inv_freq;
   float factor = 1;  // of cosines and sines: the attention factor of YaRN and LongRoPE
 
-  // LongRoPE's other frequencies, for contexts longer than so many positions; empty: none.
+  // LongRoPE's other frequencies, for contexts longer than original_positions; empty: none.
   std::vector<float> long_inv_freq;
   int original_positions = 0;
 
@@ -43,8 +43,8 @@ inline RopeTable no_rotation(int head_dim) {
   return {.inv_freq = std::vector<float>(head_dim / 2)};
 }
 
-// The factor of Ministral 3's queries at position p: 1 + factor * log(1 + floor(p /
-// positions)). 0: nothing.
+// The factor of Ministral 3's queries at position p: 1 + factor * log(1 + floor(p / positions)). If
+// `factor` is 0, queries are not changed.
 struct QueryGrowth {
   float factor = 0;
   int positions = 1;
@@ -62,9 +62,9 @@ struct AttentionConfig {
   int num_heads = 0;
   int num_kv_heads = 0;
   int head_dim = 0;
-  int window = 0;      // 0: full attention, else a query sees that many positions, its own included
-  int kv_source = -1;  // the layer before it whose keys and values it reads; -1: it has its own
-  bool keys_are_values = false;  // values are what the keys' projection makes, not rotated
+  int window = 0;      // 0: full attention; else a query sees that many positions, its own included
+  int kv_source = -1;  // the earlier layer whose keys and values it reads; -1: it has its own
+  bool keys_are_values = false;  // values are the output of the keys' projection, not rotated
   bool norms_values = false;     // by an RMS norm of each head, without weights
   int rope_table = 0;            // of ModelConfig::rope_tables
   float score_scale = 1;         // of a query's and a key's product
@@ -74,15 +74,15 @@ struct AttentionConfig {
   bool operator==(const AttentionConfig&) const = default;
 };
 
-// A gated MLP that every token goes through.
+// A gated MLP that is applied to every token.
 struct DenseMlpConfig {
   int intermediate_size = 0;
 
   bool operator==(const DenseMlpConfig&) const = default;
 };
 
-// A layer mixes tokens, and then an MLP computes each token. A new kind of either is an alternative
-// here and in model/layer_blocks.h, with a block in model/blocks.
+// A layer mixes tokens, and then applies an MLP to each token. A new kind of mixer or MLP is an
+// alternative here and in model/layer_blocks.h, with a block in model/blocks.
 using MixerConfig = std::variant<AttentionConfig>;
 using MlpConfig = std::variant<DenseMlpConfig>;
 
@@ -98,7 +98,7 @@ struct LayerConfig {
   const DenseMlpConfig& dense_mlp() const { return std::get<DenseMlpConfig>(mlp); }
 };
 
-// Returns 1 / sqrt(head_dim): what families scale scores by that say nothing else.
+// Returns 1 / sqrt(head_dim), the scale of scores in families that define no other.
 inline float default_score_scale(int head_dim) {
   return 1.0f / std::sqrt(static_cast<float>(head_dim));
 }
@@ -112,13 +112,13 @@ struct ModelConfig {
   float norm_offset = 0;  // added to the checkpoint's norm weights at load: Gemma's 1 + w
   Activation activation = Activation::kSilu;  // of MLPs
   bool tie_word_embeddings = false;
-  bool has_head = true;                // else it makes embeddings or scores alone, and no tokens
-  bool has_score_head = false;         // it weighs what a text ends as: serving/score_format.h
+  bool has_head = true;                // false: it computes embeddings or scores, and no tokens
+  bool has_score_head = false;         // scores the last hidden state: serving/score_format.h
   bool attention_bias = false;         // q, k and v
   bool attention_output_bias = false;  // o
   bool mlp_bias = false;
   float embedding_factor = 1;  // of embeddings
-  float residual_factor = 1;   // of what a block adds
+  float residual_factor = 1;   // of a block's output
   float logits_factor = 1;
   float logits_cap = 0;     // 0: none; else logits become cap * tanh(logit / cap)
   int per_layer_width = 0;  // of each layer's own embedding of a token (Gemma 4); 0: none
@@ -132,13 +132,14 @@ struct ModelConfig {
 
   bool operator==(const ModelConfig&) const = default;
   int num_layers() const { return static_cast<int>(layers.size()); }
-  // Returns the first attention with a window, or without one; the first of all where there is none.
+  // Returns the first attention with a window, or without one; the first of all layers if there is
+  // none.
   const AttentionConfig& first_attention(bool has_window) const;
 };
 
-// Chooses what depends on the longest context that is asked for, so that a cached key depends neither
-// on its reader nor on memory: max_position_embeddings, below which keys' biases are averaged, and
-// LongRoPE's frequencies. REQUIRES: no more than max_position_embeddings.
+// Sets the values that depend on the longest context that is served: max_position_embeddings, up to
+// which key biases are averaged, and LongRoPE's frequencies. So a cached key depends neither on its
+// reader nor on memory. REQUIRES: max_model_len <= config.max_position_embeddings.
 void set_served_context(ModelConfig& config, int max_model_len);
 
 // Reads the config. Errors: kUnsupported for an architecture, rope type or activation that nothing

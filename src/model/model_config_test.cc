@@ -45,8 +45,7 @@ TEST_F(ModelConfigTest, ReadsAFolderWithAndWithoutGenerationConfig) {
   EXPECT_EQ(read_generation_defaults(open())->temperature, 0.5f);
 }
 
-// Returns what is read of a checkpoint that says its embeddings are tied, and stores `head`
-// nevertheless.
+// Returns tie_word_embeddings as read from a checkpoint that sets it but also stores `head`.
 bool is_tied(const std::vector<float>& head) {
   const testing::TemporaryFolder folder;
   const std::vector<float> embedding{1, 2, 3, 4};

@@ -1,5 +1,6 @@
-// Config files and GGUF headers of checkpoints that people run, without weights: read to the values
-// that transformers prints, or refused by name. testdata/make_checkpoints.py has made the values.
+// Config files and GGUF headers of widely used checkpoints, without weights. They are read to the
+// values that transformers prints, or refused by name. testdata/make_checkpoints.py has made these
+// values.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -43,8 +44,8 @@ void expect_sizes(const ModelConfig& config, const json& expected) {
   }
 }
 
-// Returns what transformers makes of a rotation's parameters, of a context that is no longer than the
-// original one.
+// Returns the frequencies that transformers computes from a rotation's parameters, for contexts no
+// longer than the original one.
 std::vector<float> frequencies(const json& rope, int head_dim, int trained_positions) {
   const std::string type = rope["rope_type"];
   const int rotary_dim = static_cast<int>(head_dim * rope.value("partial_rotary_factor", 1.0));
@@ -64,7 +65,7 @@ std::vector<float> frequencies(const json& rope, int head_dim, int trained_posit
   return inv_freq;
 }
 
-// Expects the rotations. Layers with a window may rotate otherwise; their table comes last.
+// Expects the rotations. Layers with a window may have a table of their own, which is the last.
 void expect_rotations(const ModelConfig& config, const json& expected) {
   const json& rope = expected["rope_parameters"];
   const json& full = rope.value("full_attention", rope);
@@ -102,7 +103,8 @@ TEST(RealCheckpointsTest, ConfigFilesAreReadAsTransformersReadsThemOrRefusedByNa
   }
 }
 
-// Opens a header as a converter writes it: the keys, and the embedding's shape in front of a hole.
+// Opens a header as a converter writes it: the keys, and the embedding's shape with a hole as its
+// data.
 Checkpoint open_header(const json& keys, const json& config, const std::string& path) {
   testing::GgufWriter writer;
   for (const auto& [key, value] : keys.items()) {

@@ -11,7 +11,7 @@
 namespace pagoda {
 namespace {
 
-// A key that tells of a part, by its beginning.
+// The beginning of keys that show that a model has a part.
 struct TellingKey {
   std::string_view beginning;
   std::string_view part;

@@ -1,5 +1,5 @@
-// Parts of a checkpoint of an unknown architecture that nothing here computes, so that a refusal says
-// more than a name.
+// The unsupported parts of a checkpoint of an unknown architecture. They are listed in the error
+// message, beside the architecture's name.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@
 
 namespace pagoda {
 
-// Returns " with experts and recurrent states", by the keys of config.json and of its text_config;
-// empty where no key tells.
+// Returns " with experts and recurrent states", from the keys of config.json and of its
+// text_config; empty if no key shows such a part.
 std::string refused_parts(const nlohmann::json& config);
 
-// Returns the same by a GGUF file's keys of its architecture.
+// Returns the same from the keys of a GGUF file's architecture.
 std::string refused_parts(const GgufFile& file, std::string_view architecture);
 
 }  // namespace pagoda

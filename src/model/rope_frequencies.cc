@@ -18,7 +18,7 @@ float scale_llama3(float inv_freq, const RopeScaling& scaling) {
   return (1 - kept) * inv_freq / scaling.factor + kept * inv_freq;
 }
 
-// The pairs between which YaRN blends.
+// The pairs between which YaRN blends the stretched and the original frequency.
 class YarnBorders {
  public:
   YarnBorders(int rotary_dim, double theta, const RopeScaling& scaling) {
@@ -38,7 +38,7 @@ class YarnBorders {
     if (low_ == high_) high_ += 0.001;
   }
 
-  // Returns how much of a pair is stretched, from 0 to 1.
+  // Returns how far a pair is stretched, from 0 (not) to 1 (by the whole factor).
   float stretched(int pair) const {
     return static_cast<float>(std::clamp((pair - low_) / (high_ - low_), 0.0, 1.0));
   }

@@ -20,7 +20,7 @@ struct RopeScaling {
   // YaRN only (Peng et al., 2023, arXiv:2309.00071): pairs that rotate beta_fast times and more over
   // the original positions stay. Those that rotate beta_slow times and less are stretched by
   // `factor`. Between them the two are blended by the pair's number. The borders are whole pairs
-  // where `truncates`.
+  // if `truncates`.
   float beta_fast = 32;
   float beta_slow = 1;
   bool truncates = true;
@@ -33,8 +33,8 @@ struct RopeScaling {
 std::vector<float> rope_inverse_frequencies(int rotary_dim, double theta,
                                             const RopeScaling& scaling);
 
-// Returns what YaRN multiplies cosines and sines by for contexts `factor` times as long: 0.1 * mscale *
-// ln(factor) + 1, or 1.
+// Returns YaRN's factor of cosines and sines for contexts `factor` times as long: 0.1 * mscale *
+// ln(factor) + 1, or 1 if `factor` is 1 or less.
 float yarn_magnitude(double factor, double mscale);
 
 }  // namespace pagoda

@@ -1,4 +1,4 @@
-// Step: what the blocks of a forward pass compute with.
+// Step: the inputs that all blocks of a forward pass share.
 #pragma once
 
 #include <span>
@@ -10,14 +10,14 @@
 
 namespace pagoda {
 
-// Lives as long as one forward pass.
+// Exists during one forward pass.
 struct Step {
   Exec& exec;
   const ModelConfig& config;
   const StepBatch& batch;
   KvStore& kv;                           // blocks rebind its layers
-  std::span<const Tensor> angles;        // one a rope table: [tokens, 2, pairs], of rope_angles
-  std::span<const Tensor> query_angles;  // the same of queries alone; empty: `angles` serve them
+  std::span<const Tensor> angles;        // one per rope table: [tokens, 2, pairs], from rope_angles
+  std::span<const Tensor> query_angles;  // the same for queries; empty: queries use `angles`
 };
 
 }  // namespace pagoda

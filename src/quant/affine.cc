@@ -13,7 +13,7 @@ static_assert(std::endian::native == std::endian::little, "words are read as the
 // Unpacks the integers of whole words.
 void unpack(int bits, std::span<const std::byte> words, std::uint8_t* codes) {
   const std::uint32_t mask = (1u << bits) - 1;
-  std::uint64_t pending = 0;  // bits read and not yet given out, the next code's lowest
+  std::uint64_t pending = 0;  // bits read but not written; those of the next code are the lowest
   int num_pending = 0;
   for (std::size_t at = 0; at + sizeof(std::uint32_t) <= words.size();
        at += sizeof(std::uint32_t)) {

@@ -21,12 +21,13 @@
 //   never a fused multiply-add
 //
 // Under float32 scales that is MLX's own dequantize bit for bit. Under 16-bit scales MLX rounds
-// both the product and the sum to the scales' type. So it is off by up to 2^-8 (bfloat16) or 2^-11
-// (float16) of each. Here the product of a 16-bit scale and a code is exact, and the sum is rounded
+// both the product and the sum to the scales' type. So MLX's values are off by up to 2^-8
+// (bfloat16) or 2^-11 (float16) of each. Here the product of a 16-bit scale and a code is exact,
+// and the sum is rounded once, to float32.
 // once, to float32.
 //
-// Error bound: a quantiser takes scale = (max - min) / (2^bits - 1) and bias = min. It is off by at
-// most half a scale, and the rounding of both numbers to their type, the scale's times the code.
+// Error bound: a quantiser takes scale = (max - min) / (2^bits - 1) and bias = min. Its error is at
+// most half a scale, plus the rounding of the bias and of the scale (times the code) to their type.
 // MLX's own quantiser moves the scale so that zero has a code, which costs up to one scale at the
 // other end of the range.
 #pragma once
@@ -49,7 +50,7 @@ struct AffineLayout {
 
 inline constexpr int kMaxAffineGroup = 128;
 
-// Returns whether the widths are among those above.
+// Returns whether the format has layouts of these widths.
 bool is_affine_layout(const AffineLayout& layout);
 
 // Returns the bytes of one row's codes, and of its scales (its biases take as many); cols is a
@@ -57,7 +58,7 @@ bool is_affine_layout(const AffineLayout& layout);
 std::int64_t affine_code_bytes(const AffineLayout& layout, std::int64_t cols);
 std::int64_t affine_scale_bytes(const AffineLayout& layout, std::int64_t cols);
 
-// One row, or a stretch of whole groups of one, in place: bytes may be unaligned.
+// A view of one row, or of some whole groups of a row. The bytes may be unaligned.
 struct AffineRow {
   AffineLayout layout;
   std::span<const std::byte> codes;   // [cols * bits / 8]
@@ -68,7 +69,7 @@ struct AffineRow {
 // Decodes the integers alone: writes codes.size() * 8 / bits of them.
 void affine_codes(const AffineRow& row, std::uint8_t* codes);
 
-// Decodes the numbers of the groups, exact: each writes cols / group_size.
+// Decodes the scales or the biases of the groups, exactly: each writes cols / group_size values.
 void affine_scales(const AffineRow& row, float* scales);
 void affine_biases(const AffineRow& row, float* biases);
 

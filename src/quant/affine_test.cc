@@ -22,7 +22,7 @@ namespace {
 using testing::AffineArrays;
 using testing::from_hex;
 
-// A line of affine_vectors.txt: what MLX 0.32.4 reads from a row.
+// A line of affine_vectors.txt: the values that MLX 0.32.4 decodes from a row.
 struct Vector {
   AffineLayout layout;
   AffineArrays arrays;
@@ -82,7 +82,7 @@ TEST(AffineTest, DecodesAsMlxBitForBit) {
   }
 }
 
-// The header's statement on what MLX loses under 16-bit scales.
+// Checks what affine.h says of MLX's rounding under 16-bit scales.
 TEST(AffineTest, LiesWithinTwoRoundingsOfMlxsOwnType) {
   int num_different = 0;
   for (const Vector& vector : read_vectors()) {

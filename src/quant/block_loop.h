@@ -1,4 +1,4 @@
-// The loops that block codecs share: bytes as they lie in a file, a block after the other.
+// The loops over consecutive blocks that block codecs share.
 #pragma once
 
 #include <cmath>
@@ -8,8 +8,8 @@
 
 namespace pagoda {
 
-// Calls decode(block, values) for each Block in `bytes` (of any alignment); `values` moves on by
-// Block::kValues.
+// Calls decode(block, values) for each Block in `bytes`, which may be unaligned. `values` advances
+// by Block::kValues for each block.
 template <typename Block, typename Decode>
 void for_each_block(std::span<const std::byte> bytes, float* values, Decode decode) {
   const std::size_t num_blocks = bytes.size() / sizeof(Block);
@@ -31,7 +31,7 @@ void encode_blocks(std::span<const float> values, std::byte* bytes, Encode encod
   }
 }
 
-// Returns the first of the values that are largest in magnitude.
+// Returns the value of the largest magnitude; the first one if there are several.
 inline float extreme_of(std::span<const float> values) {
   float extreme = 0;
   for (const float value : values) {
@@ -40,7 +40,7 @@ inline float extreme_of(std::span<const float> values) {
   return extreme;
 }
 
-// Returns 1 / x; 0 where that is no number to multiply with: x is zero, or too small.
+// Returns 1 / x, or 0 if that is not finite: x is zero or too small.
 inline float reciprocal_or_zero(float x) {
   const float reciprocal = 1.0f / x;
   return std::isfinite(reciprocal) ? reciprocal : 0.0f;

@@ -1,4 +1,5 @@
-// BlockNumbers: where the numbers stand that the values of a format's blocks are linear in.
+// BlockNumbers: the place in a format's blocks of their scale and minimum. Values are linear in
+// these.
 #pragma once
 
 #include <cstddef>
@@ -7,16 +8,16 @@
 
 namespace pagoda {
 
-// `count` numbers of a plain format, side by side: a block's scale, and its minimum's where it has
-// one. A plain format's are its values themselves.
+// `count` adjacent numbers of a plain format: a block's scale, and then its minimum, or its
+// minimum's scale, if it has one. For a plain format they are the values themselves.
 struct BlockNumbers {
   WeightFormat format = WeightFormat::kF16;
   std::size_t offset = 0;  // in a block, bytes
   std::size_t count = 1;
 };
 
-// Returns the numbers of a format's blocks. REQUIRES: it is not kAffine, whose groups have arrays of
-// their own.
+// Returns the place of the numbers in a format's blocks. REQUIRES: the format is not kAffine, whose
+// scales and biases are separate arrays.
 BlockNumbers block_numbers(WeightFormat format);
 
 }  // namespace pagoda

@@ -1,4 +1,4 @@
-// HostTensor: a checkpoint's tensor as it lies in its file, not yet packed for any backend.
+// HostTensor: a checkpoint's tensor as its file stores it, not yet packed for any backend.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace pagoda {
 
-// The owner of the bytes that HostTensors point into: a mapped file, or memory made by a test.
+// The owner of the bytes that HostTensors point into: a mapped file, or memory (OwnedBytes).
 class HostStorage {
  public:
   virtual ~HostStorage() = default;
@@ -23,8 +23,8 @@ class HostStorage {
   virtual void release_pages(std::span<const std::byte> bytes) const {}
 };
 
-// The scales and biases of a matrix of affine groups, which stand beside its codes; both [rows,
-// cols / group_size]. The arrays may lie in different files.
+// The scales and biases of a matrix of affine groups, both [rows, cols / group_size]. They are
+// stored beside its codes, perhaps in different files.
 struct AffineGroups {
   AffineLayout layout;
   std::span<const std::byte> scales;
@@ -39,16 +39,16 @@ struct AffineGroups {
 struct HostTensor {
   std::string name;  // canonical, as Hugging Face names it: "model.layers.3.mlp.up_proj.weight"
   WeightFormat format = WeightFormat::kF32;
-  Shape shape;                       // of the values, whatever the arrays' own
-  std::span<const std::byte> bytes;  // the codes alone of kAffine
+  Shape shape;                       // of the values, not of the stored arrays
+  std::span<const std::byte> bytes;  // for kAffine, only the codes
   std::shared_ptr<const HostStorage> storage;
-  std::optional<AffineGroups> affine;  // of kAffine, and of nothing else
+  std::optional<AffineGroups> affine;  // present for kAffine alone
 };
 
-// Returns "Q4_1", "affine 4-bit, groups of 64"
+// Returns the name of a tensor's format: "Q4_1", "affine 4-bit, groups of 64".
 std::string format_name(const HostTensor& tensor);
 
-// Returns all of the tensor's bytes in its files.
+// Returns the number of bytes that the tensor takes in its files.
 std::int64_t num_bytes(const HostTensor& tensor);
 
 // Releases all of the tensor's pages.
@@ -58,7 +58,7 @@ void release_pages(const HostTensor& tensor);
 // an array that is not as long as shape and layout say.
 Status check_affine(const HostTensor& tensor);
 
-// Returns row `row` of a tensor that check_affine is content with.
+// Returns row `row` of a tensor. REQUIRES: check_affine() accepts the tensor.
 AffineRow affine_row(const HostTensor& tensor, std::int64_t row);
 
 }  // namespace pagoda

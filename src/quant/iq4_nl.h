@@ -9,9 +9,9 @@
 //
 //   x[i] = scale * kIq4Levels[q[i]]
 //
-// The levels lie closer together near zero, where a trained weight's values are.
+// The levels are closer together near zero, where most values of a trained weight are.
 //
-// Error bound: a value between the end levels is at most half the widest gap off, 12 |scale|.
+// Error bound: a value between the end levels is off by at most half the widest gap, 12 |scale|.
 #pragma once
 
 #include <cstddef>

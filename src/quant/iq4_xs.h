@@ -12,7 +12,7 @@
 //   scales_high
 //   x[i] = (scale * scales[g]) * kIq4Levels[q[i]]        scales = -32 .. 31, g = i / 32
 //
-// Error bound: a value between the end levels is at most half the widest gap off, 12 |scale *
+// Error bound: a value between the end levels is off by at most half the widest gap, 12 |scale *
 // scales[g]|.
 #pragma once
 
@@ -35,7 +35,7 @@ struct BlockIQ4_XS {
 };
 static_assert(sizeof(BlockIQ4_XS) == 136);
 
-// Unpacks a block; block.q are the levels themselves.
+// Unpacks a block. block.q gets the levels themselves, not their indices.
 void unpack(const BlockIQ4_XS& packed, SuperBlock& block);
 
 // Decodes whole blocks, 256 values each. REQUIRES: blocks.size() is a multiple of 136.

@@ -1,5 +1,5 @@
-// Properties of the KV cache's codes: error bounds, what is not finite, and the same bits from
-// integers as from arithmetic.
+// Properties of the KV cache's codes: error bounds, scales and their reciprocals, entries that are
+// not finite, and the order of nibbles.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ struct Coded {
   std::vector<std::byte> codes;
   bf16 scales[2] = {};
   std::vector<float> rotated;  // before it was coded
-  std::vector<float> decoded;  // rotated still
+  std::vector<float> decoded;  // still rotated
 };
 
 Coded code(KvFormat format, std::vector<float> entry) {
@@ -96,7 +96,7 @@ TEST(KvCodes, AnEntryOfOneNumberIsExactWhereBfloat16Is) {
     EXPECT_EQ(zeros.scales[0].bits, 0);
     EXPECT_EQ(zeros.scales[1].bits, 0);
   }
-  // Rotated, it is one number in the first place.
+  // Rotated, this entry has a single number that is not zero.
   const Coded ones = code(KvFormat::kInt4, std::vector<float>(16, 1.0f));
   EXPECT_EQ(ones.decoded[1], 0);
   EXPECT_NEAR(ones.decoded[0], 16, 16.0f / 128);
@@ -109,7 +109,7 @@ TEST(KvCodes, WhatIsNotFiniteHasNoScale) {
     for (const float bad : {std::nanf(""), infinity, -infinity, 3e38f}) {
       std::vector<float> entry = random_entry(random, 64, 1);
       entry[random() % 64] = bad;
-      entry[random() % 64] = bad;  // finite numbers whose sum is not
+      entry[random() % 64] = bad;  // two of 3e38 are finite, but their sum is not
       const Coded coded = code(format, entry);
       if (std::isfinite(bad) && std::all_of(coded.rotated.begin(), coded.rotated.end(),
                                             [](float x) { return std::isfinite(x); })) {

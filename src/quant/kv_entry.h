@@ -9,9 +9,9 @@
 
 namespace pagoda {
 
-// Rotates an entry [head_dim] in place, numbers below kLeastKvMagnitude as 0, and encodes it: codes
-// of head_dim * bits / 8 bytes, and num_scales scales. REQUIRES: is_quantized(format), and
-// fits(format, head_dim).
+// Rotates an entry [head_dim] in place and encodes it. Numbers below kLeastKvMagnitude count as 0.
+// Writes head_dim * bits / 8 bytes of codes, and num_scales scales. REQUIRES: is_quantized(format),
+// and fits(format, head_dim).
 void encode_kv_entry(KvFormat format, std::span<float> entry, std::byte* codes, bf16* scales);
 
 // Decodes to the rotated entry.

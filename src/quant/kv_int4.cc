@@ -8,7 +8,7 @@
 namespace pagoda {
 namespace {
 
-// Returns the nearest bfloat16; 0 without a sign.
+// Returns the bfloat16 nearest to `least`; a zero gets no sign.
 bf16 minimum_of(float least) {
   return least == 0 ? bf16{0} : to_bf16(least);
 }

@@ -6,16 +6,16 @@
 //   rotated x[i] = scale * code[i] + minimum
 //
 // An entry is rotated first (quant/kv_rotation.h). minimum is the bfloat16 nearest to min(x), zero
-// without a sign; scale is the one nearest to (max(x) - minimum) * (1/15), a product in float32; code
-// is (x - minimum) * kv_reciprocal(scale), rounded to nearest even, within 0 to 15. Where max(x) is
-// not above the minimum, scale and codes are 0. An entry that is not finite, or whose minimum or
-// max(x) - minimum is not, has NaN as scale and minimum, and codes 0.
+// without a sign. scale is the bfloat16 nearest to (max(x) - minimum) * (1/15), a product in
+// float32. code is (x - minimum) * kv_reciprocal(scale), rounded to nearest even, within 0 to 15.
+// If max(x) is not above the minimum, scale and codes are 0. An entry that is not finite has NaN as
+// scale and minimum, and codes 0. So has an entry whose minimum or max(x) - minimum is not finite.
 //
 // Error bound, all of these together:
 // - half a scale of a rotated dimension;
 // - 2^-17 of a scale for the reciprocal;
-// - at the ends of the range what bfloat16 leaves of both numbers: 15 * 2^-9 of the scale, and 2^-9
-//   of the minimum.
+// - at the ends of the range, the rounding of both numbers to bfloat16: 15 * 2^-9 of the scale, and
+//   2^-9 of the minimum.
 #pragma once
 
 #include <cstdint>

@@ -7,7 +7,7 @@
 namespace pagoda {
 
 bf16 encode_kv_int8(std::span<const float> rotated, std::int8_t* codes) {
-  std::uint32_t largest_bits = 0;  // of magnitudes, whose order bits keep, NaNs last
+  std::uint32_t largest_bits = 0;  // of the largest magnitude; a NaN's are above all others
   for (const float x : rotated)
     largest_bits = std::max(largest_bits, std::bit_cast<std::uint32_t>(x) & 0x7fffffffu);
   std::fill_n(codes, rotated.size(), std::int8_t{0});

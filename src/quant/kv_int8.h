@@ -21,7 +21,7 @@
 
 namespace pagoda {
 
-// The scale of what is not finite.
+// The scale of an entry that is not finite.
 inline constexpr bf16 kKvNaN = {0x7fc0};
 
 // Encodes a rotated entry; returns its scale.

@@ -1,12 +1,12 @@
-// The rotation of the KV cache's codes: a Walsh-Hadamard transform of an entry, which spreads what
-// a few dimensions would else take of a scale over all (QuaRot: Ashkboos et al., 2024,
-// arXiv:2404.00456).
+// The rotation of the KV cache's codes: a Walsh-Hadamard transform of an entry. It spreads outliers
+// in a few dimensions over all dimensions, so that the scale can be smaller (QuaRot: Ashkboos et
+// al., 2024, arXiv:2404.00456).
 //
-// An entry [head_dim] is taken in runs of the largest power of two that divides head_dim. In each,
-// for half = 1, 2, 4, ... below the run: (x[i], x[i + half]) becomes (x[i] + x[i + half],
-// x[i] - x[i + half]). Nothing is divided: two rotations multiply by the run's length, which a score
-// and an output divide by. Sums of an entry are in this order on every backend, so that its bits are
-// the same everywhere.
+// An entry [head_dim] is split into runs, whose length is the largest power of two that divides
+// head_dim. In each run, for half = 1, 2, 4, ... below its length: (x[i], x[i + half]) becomes
+// (x[i] + x[i + half], x[i] - x[i + half]). This is not normalised: two rotations multiply by the
+// run's length, so scores and outputs are divided by it. Every backend adds in this order, so an
+// entry has the same bits everywhere.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace pagoda {
 
-// Returns the length of the runs: 64 of 64, 32 of 96, 16 of 80.
+// Returns the length of the runs: 64 for a head_dim of 64, 32 for 96, 16 for 80.
 constexpr std::int64_t kv_rotation_width(std::int64_t head_dim) {
   return head_dim & -head_dim;
 }

@@ -1,8 +1,9 @@
-// Scales of the KV cache: which numbers count, and the reciprocal of a scale.
+// Scales of the KV cache's codes: which numbers count, and the reciprocal of a scale.
 //
-// A code is the nearest integer to x * r, ties to even, where r is a reciprocal that integers give:
-// a backend whose division is not rounded as IEEE 754 asks has the same bits. Numbers below 2^-60
-// count as 0 before the rotation, so that no sum is subnormal, which some backends flush to 0.
+// A code is the integer nearest to x * r, ties to even. The reciprocal r is computed in integers.
+// So backends whose division does not round as IEEE 754 requires get the same bits. Numbers below
+// 2^-60 count as 0 before the rotation, so that no sum is subnormal: some backends flush subnormal
+// numbers to 0.
 #pragma once
 
 #include <bit>
@@ -15,7 +16,7 @@ namespace pagoda {
 
 inline constexpr float kLeastKvMagnitude = 0x1p-60f;
 
-// Returns the least bfloat16 that is not below x. REQUIRES: x >= 0 and finite.
+// Returns the least bfloat16 that is at least x. REQUIRES: x >= 0 and finite.
 inline bf16 kv_scale_above(float x) {
   return {static_cast<std::uint16_t>((std::bit_cast<std::uint32_t>(x) + 0xffffu) >> 16)};
 }

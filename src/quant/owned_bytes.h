@@ -1,4 +1,4 @@
-// OwnedBytes: the memory of HostTensors whose bytes lie in no file.
+// OwnedBytes: memory for HostTensors whose bytes are not in a file.
 #pragma once
 
 #include <cstddef>

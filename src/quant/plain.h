@@ -1,4 +1,4 @@
-// F32, F16 and BF16: a value after the other, little-endian. Exact: every stored value is a
+// F32, F16 and BF16: consecutive values, little-endian. Decoding is exact: every stored value is a
 // float32.
 #pragma once
 

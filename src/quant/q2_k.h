@@ -11,8 +11,8 @@
 //   q[128 h + 32 r + i] stands at bit 2 r of p[32 h + i]           h < 2, r < 4, i < 32
 //   x[i] = (scale * scales[g]) * q[i] - minimum_scale * minima[g]  g = i / 16; see super_block.h
 //
-// Error bound: a value between a group's ends, 0 and 3, is at most half a step of (scale *
-// scales[g]) off.
+// Error bound: a value between those of q = 0 and q = 3 is off by at most half a step, 0.5 * scale
+// * scales[g].
 #pragma once
 
 #include <cstddef>

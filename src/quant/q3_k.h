@@ -14,8 +14,8 @@
 //
 //   x[i] = (scale * scales[g]) * q[i]      q = -4 .. 3, scales = -32 .. 31, g = i / 16
 //
-// Error bound: a value between a group's ends, q = -4 and 3, is at most half a step of |scale *
-// scales[g]| off.
+// Error bound: a value between those of q = -4 and q = 3 is off by at most half a step, 0.5 *
+// |scale * scales[g]|.
 #pragma once
 
 #include <cstddef>

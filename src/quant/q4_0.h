@@ -9,11 +9,11 @@
 //
 //   x[i] = scale * (q[i] - 8)
 //
-// The scale carries the sign of the value that is largest in magnitude, which q = 0 stands for.
+// q = 0 encodes the value of the largest magnitude, so the scale's sign is opposite to its sign.
 //
-// Error bound: the quantiser takes scale = extreme / -8 and is off by at most (1 + 8 * 2^-11) of
-// the stored |scale|: a value close to -extreme would want q = 16 and gets 15, all others are half
-// a step off; the rest is the scale's own rounding.
+// Error bound: the quantiser takes scale = extreme / -8. Its error is at most (1 + 8 * 2^-11) of
+// the stored |scale|. A value close to -extreme would need q = 16 and gets 15, a whole step off.
+// All others are off by at most half a step. The rest is the scale's own rounding.
 #pragma once
 
 #include <cstddef>

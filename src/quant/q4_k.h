@@ -10,16 +10,16 @@
 //   low nibble of n[32 c + i]: q[64 c + i], high: q[64 c + 32 + i]   c < 4, i < 32
 //   x[i] = (scale * scales[g]) * q[i] - minimum_scale * minima[g]    g = i / 32; see super_block.h
 //
-// Error bound: a value between a group's ends, q = 0 and 15, is at most half a step of (scale *
-// scales[g]) off.
+// Error bound: a value between those of q = 0 and q = 15 is off by at most half a step, 0.5 * scale
+// * scales[g].
 //
-// The quantiser weighs a value's squared error with its magnitude plus the group's root mean
-// square, because large weights carry the products. It looks for each group's scale and minimum by
-// weighted least squares, starting from 11 roundings of the values: a little more or less than the
-// 16 steps from smallest to largest (ggml's make_qkx2_quants has this idea). The six bits of scale
-// and minimum are then chosen with their neighbours by the error that is left. The plain fit,
-// smallest to largest in 15 steps, is one of the candidates for the block as a whole. So the
-// weighted error is never above the plain fit's, which is at most all of these together:
+// The quantiser weights a value's squared error by its magnitude plus the group's root mean square,
+// because large weights contribute most to products. It finds each group's scale and minimum by
+// weighted least squares. This starts from 11 roundings of the values, to about 15 steps from
+// smallest to largest (an idea of ggml's make_qkx2_quants). The six-bit scale and minimum are then
+// chosen among neighbouring integers, by the remaining error. The plain fit, smallest to largest in
+// 15 steps, is one of the candidates for the block as a whole. So the weighted error is never above
+// the plain fit's, which is at most all of these together:
 // - half a step;
 // - 7.5 |scale| and half of |minimum_scale|, for rounding the group's two numbers to six bits;
 // - 2^-11 of 945 |scale| + 63 |minimum_scale|, for rounding these to f16.

@@ -1,5 +1,5 @@
-// The search that q4_k.h describes. All of it is in terms of one group: x[i] ~ scale * q[i] -
-// minimum, scale and minimum not negative.
+// The search that q4_k.h describes. It works on one group at a time: x[i] ~ scale * q[i] - minimum,
+// scale and minimum not negative.
 #include <algorithm>
 #include <cmath>
 
@@ -26,9 +26,9 @@ struct Fit {
 struct Group {
   float x[kGroupSize];
   float weights[kGroupSize];
-  float weight = 0;        // of all
-  float weighted_sum = 0;  // of x
-  float smallest = 0;      // or zero, where all are above: a minimum can't be negative
+  float weight = 0;        // sum of the weights
+  float weighted_sum = 0;  // sum of weight * x
+  float smallest = 0;      // at most zero: a minimum can't be negative
   float largest = 0;
 };
 
@@ -131,8 +131,8 @@ struct EncodedBlock {
   float error = 0;
 };
 
-// Writes group g with the scale and minimum next to the fit's that leave the least error; `reach`
-// is how many integers away to look.
+// Writes group g with the integer scale and minimum that leave the least error. Candidates are up
+// to `reach` away from the fit's rounded scale and minimum.
 void encode_group(const Group& group, const Fit& fit, int reach, int g, EncodedBlock& block) {
   SuperBlock& numbers = block.numbers;
   const int scale = six_bits(fit.scale * reciprocal_or_zero(numbers.scale));

@@ -1,4 +1,4 @@
-// Promises of q4_k.h's quantiser, over values of every kind.
+// Tests what q4_k.h states about its quantiser, with values of many kinds.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -75,7 +75,7 @@ TEST(QuantizeQ4K, WeightedErrorIsNeverAboveThePlainFits) {
     double weight = 0;
     const double found = weighted_error(values, searched(values), weight);
     const double plain = weighted_error(values, testing::quantize_block_q4_k(values), weight);
-    // The last term covers float32: the search adds up in it.
+    // The last term covers the rounding of the search's float32 sums.
     EXPECT_LE(found, plain * 1.001 + weight * 1e-12)
         << "seed " << kQ4KSeed << " trial " << trial << " kind " << trial % kNumKinds;
   }
@@ -94,7 +94,7 @@ TEST(QuantizeQ4K, WeightedErrorStaysWithinTheBound) {
     for (int g = 0; g < 8; ++g) step = std::max<double>(step, numbers.scales[g] * numbers.scale);
     const double bound = step / 2 + 7.5 * numbers.scale + 0.5 * numbers.minimum_scale +
                          0x1p-11 * (945.0 * numbers.scale + 63.0 * numbers.minimum_scale);
-    // The smallest f16 is 2^-24: below it, scales are rounded to it.
+    // The smallest f16 is 2^-24, so the rounding of a tiny scale is off by up to 2^-25.
     EXPECT_LE(std::sqrt(error / std::max(weight, 1e-30)), bound * 1.001 + 0x1p-25 * 1008)
         << "seed " << kQ4KSeed + 1 << " trial " << trial << " kind " << trial % kNumKinds;
   }

@@ -11,8 +11,8 @@
 //   bit 4 of q[32 g + i] stands at bit g of b[i]                     g < 8, i < 32
 //   x[i] = (scale * scales[g]) * q[i] - minimum_scale * minima[g]    g = i / 32; see super_block.h
 //
-// Error bound: a value between a group's ends, q = 0 and 31, is at most half a step of (scale *
-// scales[g]) off.
+// Error bound: a value between those of q = 0 and q = 31 is off by at most half a step, 0.5 * scale
+// * scales[g].
 #pragma once
 
 #include <cstddef>

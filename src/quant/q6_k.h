@@ -11,8 +11,8 @@
 //   bits 4, 5 of q[128 h + 32 r + i] + 32 stand at bit 2 r of p[32 h + i]        r < 4, i < 32
 //   x[i] = (scale * scales[g]) * q[i]      q = -32 .. 31, g = i / 16
 //
-// Error bound: a value between a group's ends, q = -32 and 31, is at most half a step of |scale *
-// scales[g]| off.
+// Error bound: a value between those of q = -32 and q = 31 is off by at most half a step, 0.5 *
+// |scale * scales[g]|.
 #pragma once
 
 #include <cstddef>

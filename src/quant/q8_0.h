@@ -8,9 +8,9 @@
 //
 //   x[i] = scale * q[i]
 //
-// Error bound: the quantiser takes scale = max|x| / 127 and rounds to nearest. It is off by at most
-// (1/2 + 127 * 2^-11) of the stored scale: half a step, and what rounding the scale itself to f16
-// does to the largest q. (While the scale is a normal f16: at least 2^-14.)
+// Error bound: the quantiser takes scale = max|x| / 127 and rounds to nearest. Its error is at most
+// (1/2 + 127 * 2^-11) of the stored scale: half a step, plus the rounding of the scale to f16 times
+// the largest q. (If the scale is a normal f16: at least 2^-14.)
 #pragma once
 
 #include <cstddef>

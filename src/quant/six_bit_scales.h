@@ -19,7 +19,7 @@ inline constexpr int kSixBitScaleBytes = 12;
 // Fills block.scales[0..8) and block.minima[0..8).
 void unpack_six_bit_scales(const std::uint8_t packed[kSixBitScaleBytes], SuperBlock& block);
 
-// Packs scales, the way back: scales of 0 .. 63 too.
+// Packs scales and minima, the inverse of unpacking. REQUIRES: they are 0 .. 63.
 void pack_six_bit_scales(const SuperBlock& block, std::uint8_t packed[kSixBitScaleBytes]);
 
 }  // namespace pagoda

@@ -1,13 +1,13 @@
 // SuperBlock: the numbers of one block of 256 values, a byte each, however few bits the format
-// packs them in. From ggml's K-quants, whose idea it is to store a group's scale as a small integer
-// under a scale of the whole block.
+// packs them in. It follows ggml's K-quants, which store a group's scale as a small integer, times
+// a scale of the whole block.
 //
 //   x[i] = (scale * scales[g]) * q[i] - minimum_scale * minima[g]        g = i / group_size
 //
 // Rounded in this order: the group's scale, its product with q, the minimum, their difference;
 // never a fused multiply-add. Formats without minima have zeros there, which change no bit.
 //
-// What a packer for a backend reads; each format's unpack() fills it.
+// Backends that pack weights read it; each format's unpack() fills it.
 #pragma once
 
 #include <cstdint>

@@ -24,14 +24,14 @@ std::span<Byte> row_of(std::span<Byte> bytes, std::int64_t row, std::int64_t row
                        static_cast<std::size_t>(row_bytes));
 }
 
-// Collects what the numbers of a plain format say of exponents.
+// Finds the exponents that are exact for numbers of a plain format.
 class NumberExtremes {
  public:
   void add(float number) {
     const float magnitude = std::fabs(number);
-    largest_ = std::max(largest_, std::bit_cast<std::uint32_t>(magnitude));  // NaN above all
+    largest_ = std::max(largest_, std::bit_cast<std::uint32_t>(magnitude));  // NaN is above all
     if (magnitude > 0) smallest_ = std::min(smallest_, magnitude);
-    // A multiple of 2^-24, as all of float16 are; with other formats bits_ is not read.
+    // All float16 numbers are multiples of 2^-24. For other formats bits_ is not read.
     if (magnitude < 65536) bits_ |= static_cast<std::uint64_t>(magnitude * 0x1p24f);
   }
 
@@ -64,7 +64,7 @@ void for_numbers(WeightFormat format, std::span<Byte> row, const Visit& visit) {
     visit(numbers.format, row.subspan(at + numbers.offset, numbers.count * number_bytes));
 }
 
-// Numbers that are decoded together.
+// The most numbers that are decoded at once.
 constexpr std::size_t kAtOnce = 256;
 
 ExponentRange range_of(WeightFormat format, std::span<const std::byte> numbers) {
@@ -94,7 +94,7 @@ void scale(WeightFormat format, std::span<std::byte> numbers, int exponent) {
   }
 }
 
-// Scales the groups' numbers of one kind: scales or biases.
+// Multiplies the groups' scales, or their biases, by the powers of two of their rows.
 void scale_groups(const HostTensor& tensor, std::span<const int> exponents,
                   std::span<const std::byte>& numbers,
                   std::shared_ptr<const HostStorage>& storage) {

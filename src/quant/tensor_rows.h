@@ -1,8 +1,8 @@
 // Rows of a checkpoint's tensors, in whatever format: decoded, and multiplied by powers of two.
 //
-// A product with a power of two keeps the format. Of a plain row it changes every value, of blocks
-// and affine groups their scales and minima alone, in which their values are linear. It is exact or
-// does not happen.
+// Multiplying by a power of two keeps the format. In a plain row it changes every value. In blocks
+// and affine groups it changes only the scales and minima (biases), in which the values are linear.
+// Only exact products are made.
 //
 // A matrix [rows, cols] has rows of cols values; a vector [rows], such as a bias, rows of one.
 #pragma once
@@ -17,14 +17,14 @@ namespace pagoda {
 // Writes row `row` as float32.
 void read_row(const HostTensor& tensor, std::int64_t row, float* values);
 
-// The exponents e for which every number of some rows times 2^e is in its format again, rounded
-// nowhere. 0 is among them.
+// The exponents e for which every number of some rows times 2^e is exact in its format. 0 is always
+// among them.
 struct ExponentRange {
-  static constexpr int kWidest = 16;  // well inside what products in float32 hold
+  static constexpr int kWidest = 16;  // well within float32's range, also for products
   int least = -kWidest;
   int most = kWidest;
 
-  // Keeps those that are in `other` too.
+  // Keeps the exponents that `other` has too.
   void intersect(const ExponentRange& other) {
     least = std::max(least, other.least);
     most = std::min(most, other.most);
@@ -32,17 +32,17 @@ struct ExponentRange {
   bool operator==(const ExponentRange&) const = default;
 };
 
-// Returns the exponents that are exact for row `row`: none but 0 where a number is not finite, or
-// where the row has no whole block of its own. Numbers of 32 bits and of bfloat16 stay normal, for
-// some devices take subnormal ones as zeros.
+// Returns the exponents that are exact for row `row`. Only 0 is, if a number is not finite or if
+// the row does not have whole blocks of its own. float32 and bfloat16 numbers stay normal, because
+// some devices treat subnormal numbers as zeros.
 ExponentRange exact_exponents(const HostTensor& tensor, std::int64_t row);
 
-// Returns the tensor with row i times 2^exponents[i], in memory of its own; codes of affine groups
-// stay where they are. REQUIRES: exponents [rows], each exact for its row.
+// Returns the tensor with row i times 2^exponents[i], in memory of its own. Codes of affine groups
+// are shared with the source. REQUIRES: exponents [rows], each exact for its row.
 HostTensor scale_rows(const HostTensor& tensor, std::span<const int> exponents);
 
-// Returns `count` rows from row `first` on, in the tensor's own bytes. REQUIRES: rows of whole blocks,
-// as every format has them.
+// Returns `count` rows from row `first` on, as a view of the tensor's bytes. REQUIRES: rows of
+// whole blocks.
 HostTensor slice_rows(const HostTensor& tensor, std::int64_t first, std::int64_t count);
 
 }  // namespace pagoda

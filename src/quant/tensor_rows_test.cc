@@ -60,7 +60,7 @@ TEST(TensorRows, EveryExactExponentIsExact) {
   }
 }
 
-// One exponent further a number would lose bits, or have none in its format.
+// With one exponent more, a number would lose bits or leave the range of its format.
 TEST(TensorRows, TheRangeEndsWhereTheFormatDoes) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const auto range_of = [](WeightFormat format, std::vector<float> values) {
@@ -78,7 +78,7 @@ TEST(TensorRows, TheRangeEndsWhereTheFormatDoes) {
     EXPECT_EQ(range_of(format, {1, kInfinity}), (ExponentRange{0, 0}));
     EXPECT_EQ(range_of(format, {1, std::nanf("")}), (ExponentRange{0, 0}));
   }
-  // A block's minimum bounds it as its scale does; a vector's blocks have no row of their own.
+  // A block's minimum limits the range, as its scale does. A vector's blocks span several rows.
   std::vector<float> block(32, 0x1p-15f);
   block[0] = 0x1.008p-14f;
   EXPECT_GT(range_of(WeightFormat::kQ4_1, block).least, -ExponentRange::kWidest);

@@ -29,10 +29,10 @@ enum class WeightFormat : std::uint8_t {
   kIQ4_NL,
   kIQ4_XS,
   // MLX's groups: codes, scales and biases are three arrays, which HostTensor::affine describes and
-  // quant/affine.h decodes. The traits know its name and no more.
+  // quant/affine.h decodes. The traits have only the format's name.
   kAffine,
 };
-// Those with a codec of their own, in the order of the enumerators.
+// The formats with a codec of their own, in the order of the enumerators.
 inline constexpr WeightFormat kWeightFormats[] = {
     WeightFormat::kF32,  WeightFormat::kF16,    WeightFormat::kBF16,  WeightFormat::kQ8_0,
     WeightFormat::kQ4_0, WeightFormat::kQ4_1,   WeightFormat::kQ5_0,  WeightFormat::kQ5_1,
@@ -41,7 +41,7 @@ inline constexpr WeightFormat kWeightFormats[] = {
 
 struct WeightFormatTraits {
   std::string_view name;  // as GGUF and the command line spell it: "Q4_1"
-  int block_size;         // values a block; 1 for plain types
+  int block_size;         // values per block; 1 for plain types
   int block_bytes;
   // Writes blocks.size() / block_bytes * block_size values.
   void (*dequantize)(std::span<const std::byte> blocks, float* values);

@@ -32,7 +32,7 @@ TEST(WeightFormatTest, NibblesCoverEveryValue) {
   }
 }
 
-// Returns how far a format's decoded values may lie from the original ones, by the bound in the
+// Returns how far a format's decoded values may be from the original ones, by the bound in the
 // format's header.
 float error_bound(WeightFormat format, const std::vector<std::byte>& block, float value) {
   const auto half_at = [&block](std::size_t i) {
@@ -63,8 +63,8 @@ float error_bound(WeightFormat format, const std::vector<std::byte>& block, floa
   }
 }
 
-// The tests' own quantisers search for nothing, but what they write is the format: a share of the
-// values' magnitude that a step of each makes plausible.
+// The tests' own quantisers do no search, but they must write the format. So the error may be at
+// most a share of the values' magnitude that suits the format's bits.
 TEST(WeightFormatTest, ReferenceQuantizersComeNearInEveryFormat) {
   std::mt19937 random(5);
   std::normal_distribution<float> normal;

@@ -15,7 +15,7 @@
 namespace pagoda {
 namespace {
 
-// Returns what stands in front of the parameter; "" where the path has none.
+// Returns the text before the path's parameter; "" if the path has none.
 std::string_view prefix_of(const Endpoint& endpoint) {
   if (!endpoint.path.ends_with('}')) return "";
   return endpoint.path.substr(0, endpoint.path.rfind('{'));
@@ -34,7 +34,7 @@ int hex_value(char c) {
   return -1;
 }
 
-// Decodes %41 to A; what is no escape stays as it is.
+// Decodes percent escapes, such as %41 to A; other text stays as it is.
 std::string percent_decoded(std::string_view text) {
   std::string decoded;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -47,7 +47,7 @@ std::string percent_decoded(std::string_view text) {
   return decoded;
 }
 
-// Returns the endpoint of a table that an alias stands for, at the alias's path.
+// Returns the endpoint of a table that an alias refers to, at the alias's path.
 Endpoint endpoint_at(const EndpointAlias& alias, const EndpointTable& table) {
   Endpoint endpoint = *std::ranges::find(table.endpoints, alias.of, &Endpoint::path);
   endpoint.path = alias.path;

@@ -1,4 +1,4 @@
-// All endpoints, from which the router answers and /openapi.json is written.
+// All endpoints. The router answers from this list, and /openapi.json is written from it.
 #pragma once
 
 #include <span>
@@ -10,12 +10,12 @@
 namespace pagoda {
 
 std::span<const Endpoint> endpoints();
-// Returns null for a path that the table lacks.
+// Returns the endpoint at a path; null: there is none.
 const Endpoint* find_endpoint(std::string_view path);
-// Returns whether a path is for those alone who bring an API key, where there are any: nothing there
-// tells others what is not theirs, not even that it is missing.
+// Returns whether a path needs an API key, if the server has any. Unknown paths of the APIs need
+// one too, so that clients without a key don't learn what is missing.
 bool needs_api_key(std::string_view path);
-// Returns what stands in the parameter's place, decoded; "" where the endpoint has none.
+// Returns the value of the path's parameter, decoded; "" if the endpoint has none.
 std::string parameter_in_path(const Endpoint& endpoint, std::string_view path);
 
 }  // namespace pagoda

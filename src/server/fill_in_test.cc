@@ -1,4 +1,4 @@
-// Answers between two texts, in /v1/completions and in Ollama's API.
+// Answers that fill the gap between two texts, in /v1/completions and in Ollama's API.
 #include <gmock/gmock.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Requests whose objects have a hundred thousand names take about as long as reading them does.
+// Requests whose objects have a hundred thousand names take about as long as parsing their text.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -10,7 +10,7 @@
 namespace pagoda {
 namespace {
 
-// Returns an object of many members in an order that is not that of their keys.
+// Returns an object of many members, whose keys are not in sorted order.
 std::string object_of_many(std::string_view value) {
   std::string text = "{";
   for (int i = 0; i < 100'000; ++i)
@@ -18,7 +18,7 @@ std::string object_of_many(std::string_view value) {
   return text + "}";
 }
 
-// A comparison of each key with all before it takes thousands of times as long.
+// Comparing each key with all earlier ones would take thousands of times as long.
 TEST(ManyNames, StopNobody) {
   const std::string metadata = object_of_many("1");
   const std::string tool =

@@ -12,7 +12,7 @@
 namespace pagoda {
 namespace {
 
-// A body of this size takes so much memory to read that later requests gain if it is given back.
+// The size of a large body. It takes so much memory to read that giving this back is worth it.
 constexpr std::size_t kLargeBodyBytes = 256 << 10;
 
 void trim() {
@@ -58,7 +58,7 @@ void MemoryTrimmer::run() {
   const auto is_called = [this] { return has_request_ || stopping_; };
   while (!stopping_) {
     changed_.wait(lock, is_called);
-    // A request after another puts it off, so that none of them waits for the allocator.
+    // Each request delays the trimming, so that no request waits for the allocator.
     const auto is_due = [this] {
       return large_request_at_ &&
              seconds_between(*large_request_at_, Clock::system().now()) > rest_s_;

@@ -1,9 +1,9 @@
-// MemoryTrimmer: gives memory that requests took back to the system once the server is at rest, and
-// now and then between large ones.
+// MemoryTrimmer: gives freed memory back to the system once the server is idle, and from time to
+// time between large requests.
 //
-// glibc's malloc keeps what was freed for its next call, in an arena a thread, for good: a burst of
-// large requests would hold its memory until the next restart. With other allocators it does
-// nothing. Thread-safe.
+// glibc's malloc keeps freed memory for later calls, in an arena per thread, permanently. So a
+// burst of large requests would hold its memory until the next restart. With other allocators this
+// class does nothing. Thread-safe.
 #pragma once
 
 #include <condition_variable>
@@ -16,16 +16,16 @@
 
 namespace pagoda {
 
-// Lets malloc take each block of 1 MiB or more from the system alone, and give it back when it is
-// freed. glibc would raise that bound to the largest block that was freed, up to 32 MiB. Large blocks
-// would then lie in its arenas among small ones, which keep them there. REQUIRES: the process has no
+// Makes malloc take each block of 1 MiB or more from the system by itself, and give it back when it
+// is freed. By default glibc raises this bound to the largest freed block, up to 32 MiB. Then large
+// blocks lie in its arenas among small ones, which keep them there. REQUIRES: the process has no
 // other thread yet.
 void give_back_large_blocks();
 
 class MemoryTrimmer {
  public:
-  // Trims when that many seconds have passed without a call of note_request(), or since a call with
-  // a large body. Throws NoThread.
+  // Trims after `rest_s` seconds without a call of note_request(), or `rest_s` seconds after a call
+  // with a large body. Throws NoThread.
   explicit MemoryTrimmer(double rest_s = 5);
   ~MemoryTrimmer();
   MemoryTrimmer(const MemoryTrimmer&) = delete;
@@ -39,8 +39,8 @@ class MemoryTrimmer {
   const double rest_s_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool has_request_ = false;                          // since the thread last looked
-  std::optional<Clock::TimePoint> large_request_at_;  // the first since it last trimmed
+  bool has_request_ = false;  // a request has come since the thread last looked
+  std::optional<Clock::TimePoint> large_request_at_;  // the first since the last trim
   bool stopping_ = false;
   std::thread thread_;
 };

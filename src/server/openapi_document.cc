@@ -50,7 +50,7 @@ json answer_content(const Endpoint& endpoint) {
   return content;
 }
 
-// Returns the schema of the path's parameter, with the models' names where it is a model.
+// Returns the schema of the path's parameter. If it is a model, the served names are listed.
 json parameter_schema(const Endpoint& endpoint, const ApiService& service) {
   json schema = {{"type", "string"}};
   if (endpoint.parameter() == "model") schema["enum"] = service.model_names;
@@ -89,7 +89,7 @@ json paths(const ApiService& service, bool needs_key) {
   return all;
 }
 
-// Returns a pattern of numbers from 0 to most, as JSON writes them.
+// Returns a pattern for the numbers from 0 to `most`, as JSON writes them.
 std::string pattern_up_to(int most) {
   const std::string digits = std::to_string(most);
   const std::size_t length = digits.size();
@@ -104,7 +104,7 @@ std::string pattern_up_to(int most) {
   return fmt::format("^({}|{})$", pattern, digits);
 }
 
-// Puts the model's bounds in place of the formats that stand for them (field_reader.h).
+// Replaces the formats for the model's bounds by these bounds (field_reader.h).
 void bind_formats(json& schema, const ApiService& service) {
   if (schema.is_object() && schema.contains("format") && schema["format"].is_string()) {
     const auto format = schema["format"].get<std::string>();
@@ -135,9 +135,8 @@ void bind_formats(json& schema, const ApiService& service) {
   }
 }
 
-// Moves what contradicts itself into schemas of their own. Where they stand by reference, tools
-// that make requests of a schema check them at the end, instead of multiplying out every
-// alternative.
+// Moves contradictions into schemas of their own. Tools that generate requests check a referenced
+// schema at the end, instead of multiplying out all of its alternatives.
 void name_contradictions(json& requests) {
   json named = json::object();
   for (auto& [name, schema] : requests.items()) {

@@ -25,7 +25,7 @@ std::optional<ApiError> error_of_target(const HttpRequest& head, const std::stri
     return ApiError{405, fmt::format("{}: expected {}, got {}", path, methods, head.method), "",
                     "method_not_allowed"};
   }
-  // Nothing is of any type: clients send an empty body as they like.
+  // An empty body may have any type: clients differ in what they send.
   const bool has_body = head.header("content-length") != "0";
   if (const auto type = head.header("content-type"); is_post && has_body && !is_json_type(type)) {
     return ApiError{415, fmt::format("Content-Type: expected application/json, got {}", type), "",
@@ -79,7 +79,7 @@ std::optional<ApiError> Router::error_of_head(HttpRequest& head, const std::stri
                                 origin.empty() ? "none from a page elsewhere" : origin),
                     "", "origin_not_allowed"};
   }
-  // A browser sends no key with its preflight.
+  // A browser sends no key with its preflight, so the key is not checked.
   if (cors_.is_preflight(head)) return {};
   if (needs_api_key(path)) {
     std::optional<KnownClient> client = api_keys_.client_of(head);
@@ -104,7 +104,8 @@ HttpReply Router::handle(HttpRequest request, const Wake& wake) const {
 }
 
 void Router::count_answer(const AccessRecord& record) const {
-  // Clients may send any number of paths and methods; the metrics keep a line for each.
+  // Clients may send any number of paths and methods. The metrics keep a line for each, so unknown
+  // ones share a name.
   constexpr std::string_view kMethods[] = {"GET", "HEAD", "POST", "DELETE", "OPTIONS"};
   const bool is_known = std::ranges::find(kMethods, record.method) != std::end(kMethods);
   service_.metrics.count_http_answer(route_of(record.path), is_known ? record.method : "other",
@@ -136,13 +137,13 @@ HttpReply Router::route(HttpRequest request, const Wake& wake) const {
 
 HttpReply Router::read_body(HttpRequest request, const Wake& wake) const {
   const Endpoint& endpoint = *find_endpoint(request.path);
-  // Most is refused when least time is left to read it.
+  // If the queue is full, the request is refused before its body is parsed: the server is busy.
   if (endpoint.generates) {
     if (const Status room = service_.model.engine->check_room({}); !room.ok())
       return {error_response(api_error(room)), {}};
   }
   const std::size_t num_bytes = request.body.size();
-  // The service, not this: work that runs when the server ends outlives the router.
+  // The work refers to the service, not to `this`: it may outlive the router when the server ends.
   auto work = [&service = service_, &endpoint, wake, request = std::move(request)] {
     return endpoint.read(service, request, wake);
   };

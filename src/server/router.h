@@ -1,4 +1,4 @@
-// Router: from a request to its endpoint, past what says who may ask (access.h). Thread-safe.
+// Router: finds the endpoint of a request, after checking who may ask (access.h). Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -16,40 +16,39 @@
 namespace pagoda {
 
 struct RouterOptions {
-  std::vector<ApiKey> api_keys;              // none: everybody may ask
-  std::vector<std::string> allowed_origins;  // of pages besides the server's own; "*": all
+  std::vector<ApiKey> api_keys;              // empty: no key is needed
+  std::vector<std::string> allowed_origins;  // of pages besides the server's own; "*": all pages
   std::vector<std::string> allowed_hosts;    // names of the server; see AllowedHosts
-  // Below which a proxy passes requests on, such as "/llm"; see ServerOptions.
+  // The path below which a proxy passes requests on, such as "/llm"; see ServerOptions.
   std::string root_path;
 };
 
-// Returns the path that a request for `path` asks for, whether a proxy that serves `root_path`
-// ("": none) has taken that away or not.
+// Returns the path below `root_path`, where a proxy serves this ("": no proxy does). If the proxy
+// has already removed `root_path`, the path stays as it is.
 std::string below_root(std::string_view root_path, std::string_view path);
 
 class Router {
  public:
   Router(ApiService& service, const RouterOptions& options);
 
-  // Returns the answer to a request that is refused for its header: for the client that asks, for
-  // what it asks, or for the form. Returns nothing where the rest of it is to be read. Where a key
-  // is needed, says in `head` which client has brought it, whatever comes of the request.
+  // Returns the answer to a request that is refused for its header: its client, its target or its
+  // form. Returns nullopt if the body is to be read. If an API key is needed, stores its client in
+  // `head`, even if the request is refused for another reason.
   std::optional<HttpResponse> refuse(HttpRequest& head) const;
 
-  // Answers a request. The text workers read the bodies: all that they answer is known later, what
-  // tells of the server at once. REQUIRES: refuse() was asked of it, and let it pass.
+  // Answers a request. The text workers answer requests with a body, so these replies are pending.
+  // Requests about the server are answered at once. REQUIRES: refuse() returned nullopt for it.
   HttpReply handle(HttpRequest request, const Wake& wake) const;
 
-  // Refuses with a 503 `draining`, from here on, all requests with a body, and /readyz; what tells
-  // of the server goes on. Thread-safe.
+  // Refuses all later requests with a body, and /readyz, with a 503 `draining`. Endpoints that
+  // describe the server go on. Thread-safe.
   void drain() { draining_ = true; }
 
-  // Returns the body that tells of an error in the API of a request's path; in OpenAI's shape where
-  // nothing is there. Thread-safe.
+  // Returns an error as a body in the shape of the API at `path`, or else of OpenAI. Thread-safe.
   std::string error_body_for(std::string_view path, const ApiError& error) const;
-  // Returns the endpoint's path for a request's, or "none".
+  // Returns the path of the endpoint that a request's path belongs to, or "none".
   std::string_view route_of(std::string_view path) const;
-  // Counts an answer, refusals too, in the metrics.
+  // Counts an answer, also a refusal, in the metrics.
   void count_answer(const AccessRecord& record) const;
 
  private:

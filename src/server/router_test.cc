@@ -301,7 +301,7 @@ TEST(Router, ThePageRunsNothingButItsOwn) {
   EXPECT_THAT(policy->second, ::testing::Not(HasSubstr("unsafe")));
   EXPECT_THAT(policy->second,
               HasSubstr("require-trusted-types-for 'script'; trusted-types 'none'"));
-  // Each file stands where the page names it.
+  // Each file has replaced its placeholder in the page.
   EXPECT_THAT(page.body, ::testing::Not(::testing::ContainsRegex(R"(\{\{[a-z_/.-]+\}\})")));
 }
 

@@ -14,7 +14,7 @@
 namespace pagoda {
 namespace {
 
-constexpr double kFarewellS = 2;  // for clients to take the error that ends their answers
+constexpr double kFarewellS = 2;  // time for clients to read the error that ends their answers
 
 RouterOptions router_options(const ServerOptions& options) {
   RouterOptions router{.api_keys = options.api_keys,
@@ -28,7 +28,7 @@ RouterOptions router_options(const ServerOptions& options) {
 }  // namespace
 
 struct Server::Impl {
-  // The parts that answer for a model.
+  // The parts that exist once a model is served.
   struct Api {
     Api(ServedModel& model, const std::vector<std::string>& names, const ServerOptions& options,
         std::shared_ptr<RequestMemory> memory)
@@ -66,7 +66,7 @@ struct Server::Impl {
   ServerOptions options;
   std::shared_ptr<RequestMemory> memory;
   std::unique_ptr<Api> api;
-  std::atomic<const Api*> serving = nullptr;  // `api`, once it is there
+  std::atomic<const Api*> serving = nullptr;  // points to `api` once it is ready
   std::unique_ptr<TraceExporter> traces;      // null: no request is traced
   MemoryTrimmer trimmer;
   std::unique_ptr<HttpListener> listener;
@@ -74,8 +74,8 @@ struct Server::Impl {
 
 Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-// Ends connections first, which use the rest; then the model's part, whose threads may still wake
-// one; and last the listener, which runs what they post.
+// Ends connections first, because they use the rest. Then the model's part, whose threads may still
+// wake a connection. The listener is last, because it runs what these threads post.
 Server::~Server() {
   impl_->listener->stop(0);
   impl_->serving = nullptr;
@@ -107,7 +107,7 @@ Result<std::unique_ptr<Server>> Server::listen(const ServerOptions& options) {
                          const ApiError& error) { return impl->error_body_for(path, error); }};
   HttpGate gate = [impl = impl.get()](HttpRequest& head) { return impl->refuse(head); };
   HttpHandler handler = [impl = impl.get()](HttpRequest request, const Wake& wake) {
-    // Not of probes, which come all the time.
+    // Probes are not noted, because they come all the time.
     if (request.method == "POST") impl->trimmer.note_request(request.body.size());
     return impl->serving.load()->router.handle(std::move(request), wake);
   };

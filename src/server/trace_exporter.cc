@@ -25,17 +25,17 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kMaxWaiting = 4096;  // spans
-constexpr std::size_t kMaxBatch = 512;     // spans of one request to the collector
+constexpr std::size_t kMaxWaiting = 4096;  // waiting spans; later ones are lost
+constexpr std::size_t kMaxBatch = 512;     // waiting spans that are sent without delay
 constexpr std::chrono::seconds kSendsEvery(1);
 constexpr long kConnectTimeoutS = 2, kTimeoutS = 5;
-constexpr int kServerKind = 2, kInternalKind = 1, kErrorStatus = 2;  // of OTLP's enumerations
+constexpr int kServerKind = 2, kInternalKind = 1, kErrorStatus = 2;  // from OTLP's enumerations
 
 json text(std::string_view value) {
   return {{"stringValue", value}};
 }
 
-// Returns an integer as OTLP's JSON has 64-bit ones: in a string.
+// Returns an integer as OTLP's JSON writes 64-bit ones: in a string.
 json integer(std::int64_t value) {
   return {{"intValue", std::to_string(value)}};
 }
@@ -60,7 +60,7 @@ std::string random_span_id() {
   return random_hex_digits().substr(0, 16);
 }
 
-// Turns points of the monotonic clock into times of day, as nanoseconds in a string.
+// A converter from points of the monotonic clock to Unix times, as nanoseconds in a string.
 class TimesOfDay {
  public:
   std::string operator()(Clock::TimePoint point) const {
@@ -106,8 +106,8 @@ json request_span(const AccessRecord& record, std::string_view route, std::strin
   return made;
 }
 
-// Makes a sample's span. Names of attributes are those of OpenTelemetry's conventions for
-// generative models, and vLLM's for its times.
+// Makes a sample's span. Its attributes have the names of OpenTelemetry's conventions for
+// generative models, and its times those of vLLM.
 json sample_span(const RequestTrace::Sample& sample, const RequestTrace& trace,
                  std::string_view parent_id, const TimesOfDay& time_of_day) {
   const ServerMetrics::FinishedSample& figures = sample.figures;
@@ -147,7 +147,7 @@ struct TraceExporter::Impl {
 
   std::string url;
   json service;
-  bool failed = false;  // the last time; the sending thread's own
+  bool failed = false;  // of the last send; used only by the sending thread
 
   std::mutex mutex;
   std::condition_variable changed;
@@ -157,7 +157,7 @@ struct TraceExporter::Impl {
   std::thread thread;
 };
 
-// Sends spans until it is told to end and none waits.
+// Sends spans until the exporter ends and no span waits.
 void TraceExporter::Impl::run() {
   std::unique_lock lock(mutex);
   while (!ends || !waiting.empty()) {
@@ -182,7 +182,7 @@ std::string TraceExporter::Impl::body_of(const std::vector<json>& spans) const {
                           {"scopeSpans", json::array({{{"scope", scope}, {"spans", spans}}})}}})}});
 }
 
-// Tells of a failure once, until it succeeds again.
+// Sends spans. Logs a failure once, until sending succeeds again.
 void TraceExporter::Impl::send(const std::vector<json>& spans) {
   const std::unique_ptr<CURL, void (*)(CURL*)> owned(curl_easy_init(), curl_easy_cleanup);
   const std::unique_ptr<curl_slist, void (*)(curl_slist*)> headers(

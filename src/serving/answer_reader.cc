@@ -31,10 +31,10 @@ std::vector<ToolDefinition> tools_to_call(const ToolUse& use) {
   return tools;
 }
 
-// Says what holds the answer to its form. Calls that must be made leave no text for a format to
-// hold. JSON may be asked for beside tools that the model is free to call: then its answer is the
-// one or the other, perhaps behind a thought. Other grammars hold the whole answer. Strict tools,
-// and functions that may not be called, need a grammar where the model may choose.
+// Makes the grammar that enforces an answer's form. If calls are required, there is no text to
+// which a format could apply. If JSON is asked for and calls are optional, the answer is one of the
+// two, possibly after a thought. Any other grammar applies to the whole answer. If the model is
+// free to choose, a grammar is needed only for strict tools, or if some tools must not be called.
 Status hold_to_form(const ServedModel& model, const ToolUse& tools,
                     const AnswerParserOptions& parsing, std::optional<GrammarRequest>& grammar) {
   const bool must_call = tools.is_allowed() && tools.mode == ToolMode::kRequired;
@@ -100,7 +100,8 @@ Result<AnswerForm> resolve_answer_form(const ServedModel& model, std::string_vie
     return special_token_id(*model.tokenizer, mark).has_value();
   });
   PAGODA_RETURN_IF_ERROR(hold_to_form(model, tools, parsing, grammar));
-  // A thought has no place in an answer that another grammar holds from its first token on.
+  // If another grammar applies from the first token on, the answer cannot begin with the rest of a
+  // thought.
   if (grammar && grammar->spec.kind != GrammarKind::kAnswer) parsing.begins_in_thought = false;
   return AnswerForm{.parsing = std::move(parsing), .shows_special_tokens = is_hidden};
 }

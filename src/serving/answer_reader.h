@@ -1,5 +1,6 @@
-// AnswerReader: takes an answer's pieces apart into thoughts, calls and content. AnswerForm says how:
-// it follows from the model, the prompt's end and what the conversation asks for.
+// AnswerReader: splits the pieces of an answer into thoughts, calls and content. AnswerForm
+// describes the form to expect. It depends on the model, the prompt's end and the conversation's
+// options.
 #pragma once
 
 #include <optional>
@@ -16,18 +17,17 @@
 namespace pagoda {
 
 struct AnswerForm {
-  std::optional<AnswerParserOptions> parsing;  // absent: answers are content as they come
-  // Marks of what is read are special tokens, so that the text must show these.
+  std::optional<AnswerParserOptions> parsing;  // absent: the whole answer is content
+  // True if marks of calls or thoughts are special tokens, because the text must then show these.
   bool shows_special_tokens = false;
 };
 
-// Returns whether `prompt`, as its template wrote it, ends inside a thought.
+// Returns whether the rendered `prompt` ends inside a thought.
 bool begins_in_thought(const ServedModel& model, std::string_view prompt);
 
-// Returns the form of the answers to `prompt`. Replaces `grammar`, the one that is asked for, where
-// answers are held to calls. Does so too where calls or thoughts may stand beside the JSON that
-// answers are held to. Errors, of the field tool_choice: another grammar beside calls that must be
-// made.
+// Returns the form of the answers to `prompt`. `grammar` is the grammar that is asked for. It is
+// replaced if calls are required, or if calls or thoughts may occur beside required JSON.
+// kInvalidArgument (field tool_choice) if calls are required together with another grammar.
 Result<AnswerForm> resolve_answer_form(const ServedModel& model, std::string_view prompt,
                                        const ToolUse& tools, bool reads_thoughts,
                                        std::optional<GrammarRequest>& grammar);
@@ -37,7 +37,7 @@ class AnswerReader {
  public:
   explicit AnswerReader(const std::optional<AnswerParserOptions>& parsing);
 
-  // Returns the parts that a piece brings; the last piece ends the answer.
+  // Returns the parts in a piece; the last piece ends the answer.
   std::vector<AnswerPart> parts_of(const TextPiece& piece);
   bool has_calls() const { return parser_ && parser_->num_calls() > 0; }
 

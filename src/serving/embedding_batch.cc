@@ -7,20 +7,21 @@
 
 namespace pagoda {
 
-// Between the engine's thread, which pushes, and the caller's, which takes. Shared with the sinks,
-// which may outlive the batch.
+// A queue from the engine's thread, which pushes, to the caller's thread, which takes. The sinks
+// share it, because they may outlive the batch.
 class EmbeddingBatch::Results {
  public:
-  using List = std::vector<std::pair<std::size_t, OutputEvent>>;  // a prompt's index, and its end
+  // Each entry is a prompt's index and its last event.
+  using List = std::vector<std::pair<std::size_t, OutputEvent>>;
 
   explicit Results(std::function<void()> on_ready) : on_ready_(std::move(on_ready)) {}
 
-  // Pushes an event. on_ready is called under the lock, so that no call is under way once
-  // disconnect() has returned.
+  // Pushes an event. Calls on_ready under the lock, so that no call is running after disconnect()
+  // has returned.
   void push(std::size_t index, OutputEvent event) {
     const std::lock_guard lock(mutex_);
     list_.emplace_back(index, std::move(event));
-    if (list_.size() == 1 && on_ready_) on_ready_();  // otherwise the caller knows already
+    if (list_.size() == 1 && on_ready_) on_ready_();  // otherwise the caller has been woken already
   }
 
   List take() {
@@ -93,7 +94,7 @@ Result<std::vector<std::vector<float>>> EmbeddingBatch::take() {
 Status EmbeddingBatch::submit_more() {
   while (num_in_flight_ < kMaxInFlight && num_submitted_ < prompts_.size()) {
     const Status status = submit(num_submitted_);
-    // The next one of its own that ends makes room, and asks again.
+    // The queue is full. When a prompt of this batch ends, take() tries again.
     if (status.code() == StatusCode::kResourceExhausted && num_in_flight_ > 0) return ok_status();
     PAGODA_RETURN_IF_ERROR(status);
     ++num_in_flight_;

@@ -1,5 +1,5 @@
-// EmbeddingBatch: the embeddings of one request's prompts. Only some of them are in the engine at a
-// time, since a request may bring more than its queue holds.
+// EmbeddingBatch: the embeddings of one request's prompts. A request may have more prompts than the
+// engine's queue can hold, so only some of them are in the engine at a time.
 #pragma once
 
 #include <functional>
@@ -21,28 +21,28 @@ struct EmbeddingEnd {
 };
 
 struct EmbeddingBatchRequest {
-  std::vector<std::vector<int>> prompts;  // token ids
-  // Leaves that many numbers of each embedding, the first ones; at least 1.
+  std::vector<std::vector<int>> prompts;  // token ids of each
+  // The number of leading entries of each embedding that are kept; at least 1.
   std::optional<int> dimensions;
   int priority = 0;
-  std::string cache_owner;  // GenerationRequest's, both
+  std::string cache_owner;  // both as in GenerationRequest
   std::string cache_salt;
-  // Called once a prompt: in take(), or by the destructor for those that it cancels. Null: the
-  // caller does not want to know.
+  // Called once for each prompt: by take(), or by the destructor for prompts that it cancels. May
+  // be null.
   std::function<void(const EmbeddingEnd&)> on_end;
 };
 
-// Thread-compatible. Results come on the engine's thread, which only stores them; all else runs on
-// whichever thread calls take().
+// Thread-compatible. The engine's thread only stores the results. All other work is done by the
+// thread that calls take().
 class EmbeddingBatch {
  public:
-  // Prompts in the engine at a time. Fewer, where its queue has no room for more.
+  // The most prompts in the engine at a time. There are fewer if its queue is full.
   static constexpr int kMaxInFlight = 64;
 
   // Submits the first prompts. `on_ready` is called on the engine's thread whenever take() has
-  // something to do; it only wakes the caller's own thread or executor. Errors are Engine::submit's
-  // for the first prompt, and for a later one where that is not a full queue; then nothing has
-  // begun.
+  // something to do. It must only wake the caller's own thread or executor. Returns
+  // Engine::submit's error, unless the queue is full and some prompt is already submitted. After an
+  // error the batch has not begun, and on_end is not called.
   static Result<std::unique_ptr<EmbeddingBatch>> start(ServedModel& model,
                                                        EmbeddingBatchRequest request,
                                                        std::function<void()> on_ready);
@@ -50,16 +50,17 @@ class EmbeddingBatch {
   EmbeddingBatch(const EmbeddingBatch&) = delete;
   EmbeddingBatch& operator=(const EmbeddingBatch&) = delete;
 
-  // Returns the embeddings that have come since the last call, in the order of the prompts, and
-  // submits further prompts. An embedding has a length of 1 where the model normalizes, or where
-  // `dimensions` has cut it; what the model's own EmbeddingFormat::dimensions leaves is shorter. An error ends the batch: the engine's, Engine::submit's where nothing
-  // of the batch is in the engine, and kUnavailable where the engine has cancelled a prompt.
+  // Returns the embeddings that have become ready since the last call, in the order of the prompts,
+  // and submits further prompts. An embedding has length 1 if the model normalizes or `dimensions`
+  // has shortened it. A cut by the model's own EmbeddingFormat::dimensions is not normalized again.
+  // An error ends the batch: the engine's; Engine::submit's if no prompt of the batch is in the
+  // engine; or kUnavailable if the engine has cancelled a prompt.
   Result<std::vector<std::vector<float>>> take();
   // Returns whether every embedding has been taken.
   bool finished() const { return num_taken_ == prompts_.size(); }
 
   int num_prompt_tokens() const { return num_prompt_tokens_; }  // of all prompts
-  // Returns how many of them the prefix cache had, of the prompts that have ended.
+  // Returns how many tokens the prefix cache had, for all prompts that have ended.
   int num_cached_tokens() const { return num_cached_tokens_; }
 
  private:
@@ -69,7 +70,7 @@ class EmbeddingBatch {
     int num_tokens = 0;
     std::optional<RequestId> id;  // while it is in the engine
     bool has_ended = false;
-    std::vector<float> embedding;  // from its end until it is taken
+    std::vector<float> embedding;  // from the prompt's end until it is taken
   };
 
   EmbeddingBatch(ServedModel& model, EmbeddingBatchRequest request, std::function<void()> on_ready);
@@ -81,7 +82,7 @@ class EmbeddingBatch {
 
   Engine& engine_;
   const EmbeddingFormat format_;
-  const EmbeddingBatchRequest request_;  // but for its prompts
+  const EmbeddingBatchRequest request_;  // without its prompts
   const std::shared_ptr<Results> results_;
   std::vector<Prompt> prompts_;
   std::size_t num_submitted_ = 0;

@@ -30,7 +30,7 @@ class EmbeddingBatchTest : public ::testing::Test {
   FakeEngine& engine() { return fake_engine(*model_); }
   std::vector<int> ids(const std::string& text) { return model_->tokenizer->encode(text).value(); }
 
-  // Each of another text, so that each has another embedding.
+  // Makes prompts with different texts, so that their embeddings differ.
   EmbeddingBatchRequest request_of(int num_prompts, const std::string& order = "say ") {
     EmbeddingBatchRequest request;
     for (int i = 0; i < num_prompts; ++i) request.prompts.push_back(ids(order + std::to_string(i)));
@@ -116,7 +116,7 @@ TEST_F(EmbeddingBatchTest, DimensionsCutAndNormalise) {
   const Vector raw = fake_embedding(request.prompts.front());
   model_->embedding_format.normalizes = false;
   EXPECT_THAT(*run(request), ElementsAre(raw));
-  request.dimensions = 8;  // cuts nothing
+  request.dimensions = 8;  // not shorter than the embedding, so nothing is cut
   EXPECT_THAT(*run(request), ElementsAre(raw));
   request.dimensions = 3;
   EXPECT_THAT(*run(request), ElementsAre(normalized(raw, 3)));

@@ -10,7 +10,7 @@
 namespace pagoda {
 namespace {
 
-// ggml's numbers are the places in the list; 0 says nothing.
+// The index in the list is ggml's number; 0 means that the pooling is not given.
 constexpr Pooling kGgufPoolings[] = {Pooling::kNone, Pooling::kMean, Pooling::kFirst,
                                      Pooling::kLast};
 
@@ -27,7 +27,7 @@ Result<std::optional<EmbeddingFormat>> read_embedding_format(const Checkpoint& c
                             file->string("general.architecture"));
     const std::string key = std::string(architecture) + ".pooling_type";
     PAGODA_ASSIGN_OR_RETURN(const std::int64_t type, file->integer_or(key, 0));
-    // The head of a reranker (serving/read_score_format.h) is read instead.
+    // A reranker has a score head, which is read instead (serving/read_score_format.h).
     constexpr std::int64_t kRank = 4;
     if (type == 0 || type == kRank) return std::optional<EmbeddingFormat>();
     if (type < 0 || type >= std::ssize(kGgufPoolings))

@@ -1,5 +1,5 @@
-// How a checkpoint makes one vector of a text: what sentence-transformers' files in a folder say of
-// it (serving/sentence_transformers_format.h), or a GGUF file's pooling_type key.
+// How a checkpoint reduces a text to one vector, according to sentence-transformers' files in a
+// folder (serving/sentence_transformers_format.h) or a GGUF file's key pooling_type.
 #pragma once
 
 #include <cstdint>
@@ -13,27 +13,26 @@
 
 namespace pagoda {
 
-// The defaults are of a checkpoint that says nothing of it: those of vLLM.
+// The defaults apply to checkpoints without these settings. They are vLLM's.
 struct EmbeddingFormat {
   Pooling pooling = Pooling::kLast;
-  bool normalizes = true;  // to a length of 1
-  // Texts that a request may ask by name to have put before its own.
+  bool normalizes = true;  // vectors are scaled to length 1
+  // Texts that are put before an input if a request asks for them by name.
   std::map<std::string, std::string> prompts;
-  std::string default_prompt;  // of requests that name none
-  // Longer inputs lose their last tokens, but for those that the tokenizer puts around a text.
+  std::string default_prompt;  // for requests that name no prompt
+  // Longer inputs are cut at their end; the tokens that the tokenizer adds around a text stay.
   std::optional<int> max_tokens;
-  // The first numbers that stay of each vector, which keep their values; absent: all.
+  // The number of leading entries of each vector that are kept, unscaled; absent: all.
   std::optional<int> dimensions;
 };
 
-// Returns nothing where the checkpoint says nothing of it.
+// Returns nothing if the checkpoint has no such settings.
 //
-// Errors: kUnsupported for a way that nothing here computes (another pooling or module, a key that
-// is not known); kDataLoss or kInvalidArgument for a file that is no JSON, or of another form. Each
-// names the file.
+// Errors: kUnsupported for another pooling or module, or an unknown key; kDataLoss or
+// kInvalidArgument for a file that is not JSON or has another structure. Each error names the file.
 Result<std::optional<EmbeddingFormat>> read_embedding_format(const Checkpoint& checkpoint);
 
-// Returns what GGUF's pooling_type says it by. Whether it normalizes has no key there.
+// Returns the value of GGUF's pooling_type. GGUF has no key for normalization.
 std::uint32_t gguf_pooling_type(Pooling pooling);
 
 }  // namespace pagoda

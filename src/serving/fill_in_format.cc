@@ -4,7 +4,7 @@ namespace pagoda {
 namespace {
 
 struct FillInNames {
-  std::string_view prefix, suffix, middle;  // "": there is no third one
+  std::string_view prefix, suffix, middle;  // middle is "" if there is no such token
 };
 
 constexpr FillInNames kFillInNames[] = {

@@ -1,5 +1,5 @@
-// How a model that was trained to fill in reads a text around a gap: what stands before the gap and
-// what stands behind it, each after a token of its own (Bavarian et al., 2022,
+// How a model trained for fill-in-the-middle reads a text with a gap. The text before the gap and
+// the text after it each follow a token of their own (Bavarian et al., 2022,
 // https://arxiv.org/abs/2207.14255).
 #pragma once
 
@@ -16,19 +16,19 @@ namespace pagoda {
 struct FillInFormat {
   int prefix_id = 0;
   int suffix_id = 0;
-  // Stands behind both, before the answer; absent: the suffix stands before the prefix, whose end
-  // the answer goes on from.
+  // The token between both texts and the answer. Absent: the suffix is put before the prefix, and
+  // the answer continues the prefix.
   std::optional<int> middle_id;
-  // Stand before the name of what several files belong to, and before a file's name and text; absent:
-  // the model was trained on single files.
+  // Tokens before the name of a repository, and before a file's name and text. Absent: the model
+  // was trained on single files.
   std::optional<int> repository_id, file_id;
 };
 
-// Returns the format whose tokens the vocabulary has, by the names that models give them; nothing
-// where it has none.
+// Returns the format whose tokens are in the vocabulary, among the names that known models use;
+// nothing if there is none.
 std::optional<FillInFormat> find_fill_in_format(const Tokenizer& tokenizer);
 
-// Returns the prompt whose answer belongs into the gap. `begin`: what the tokenizer puts before a
+// Returns a prompt whose answer fills the gap. `begin`: the tokens that the tokenizer puts before a
 // text.
 std::vector<int> fill_in_prompt(const FillInFormat& format, std::span<const int> begin,
                                 std::span<const int> prefix, std::span<const int> suffix);

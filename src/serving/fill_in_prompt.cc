@@ -8,16 +8,16 @@
 namespace pagoda {
 namespace {
 
-// Marks of tokens in a text are read as text, and the tokenizer adds no tokens around it.
+// Special tokens in a text are plain text, and the tokenizer adds no tokens around it.
 constexpr EncodeOptions kAsText = {.add_special_tokens = false, .parse_special = false};
 
-// Longer texts are cut before they are encoded: few tokens have more bytes.
+// The most bytes of nearly all tokens. Longer texts are cut before they are encoded.
 constexpr std::size_t kMostTokenBytes = 16;
-// The tokens of marks and of two names that clients do not give: the repository's, and that of the
-// file with the cursor.
+// Tokens reserved for marks and for two names that no client sends: those of the repository and of
+// the edited file.
 constexpr int kMarkTokens = 24;
 constexpr std::string_view kRepository = "project\n", kEditedFile = "file\n";
-// Stands before a text where the model has no token for it, as llama.cpp writes it.
+// The text before each file, as in llama.cpp, if the model has no token that begins a file.
 constexpr std::string_view kSnippet = "\n\n--- snippet ---\n\n";
 
 Status check_fill_in(const ServedModel& model, std::string_view field) {
@@ -26,7 +26,7 @@ Status check_fill_in(const ServedModel& model, std::string_view field) {
       .of_field(field, "no_fill_in");
 }
 
-// Returns the token that the tokenizer puts before a text, or none.
+// Returns the token that the tokenizer puts before every text, or no token.
 Result<std::vector<int>> tokens_before_text(const ServedModel& model) {
   PAGODA_ASSIGN_OR_RETURN(
       std::vector<int> around,
@@ -55,7 +55,8 @@ Status append_file(const ServedModel& model, const FillInFile& file, std::vector
   return append_text(model, file.text, "input_extra", ids);
 }
 
-// Appends as many of the last files as have room, each of them whole, in their order.
+// Appends as many of the last files as have room, whole and in their order. Sets is_cut if not all
+// have.
 Status append_files(const ServedModel& model, const std::vector<FillInFile>& files,
                     std::ptrdiff_t room, CutPrompt& prompt) {
   std::vector<std::vector<int>> kept;
@@ -81,7 +82,7 @@ Status append_files(const ServedModel& model, const std::vector<FillInFile>& fil
   return append_text(model, kEditedFile, "input_extra", prompt.token_ids);
 }
 
-// Returns how many tokens a prompt may have beside marks, so that an answer has room.
+// Returns how many tokens a prompt may have besides marks, so that an answer has room.
 std::ptrdiff_t room_of(const ServedModel& model, std::optional<int> max_tokens) {
   const int most = model.engine->limits().max_model_len;
   const int answer = std::min(max_tokens.value_or(most / 4), most / 2);

@@ -1,5 +1,5 @@
 // From the texts around a gap to token ids that the engine takes. One function refuses texts that
-// are longer than the context, the other cuts them. Marks of tokens in the texts are read as text.
+// are longer than the context, the other cuts them. Special tokens in the texts are plain text.
 // Errors name the field at fault (Status::field).
 #pragma once
 
@@ -21,7 +21,7 @@ Result<EncodedPrompt> encode_fill_in(const ServedModel& model, std::string_view 
 
 struct CutPrompt {
   std::vector<int> token_ids;
-  bool is_cut = false;  // not all of the texts had room
+  bool is_cut = false;  // some of the texts were cut or left out
 };
 
 // Makes the prompt of an answer at a cursor. The prompt leaves room for `max_tokens` of an answer

@@ -24,8 +24,8 @@ std::vector<std::string> copies(const std::vector<std::string_view>& views) {
   return {views.begin(), views.end()};
 }
 
-// Requires merges where there are tokens of several characters. Without them a text would be cut
-// into single characters.
+// Requires merges if there are tokens of several characters, because BPE without merges would cut a
+// text into single characters.
 Status check_merges(const GgufVocabulary& vocabulary) {
   if (vocabulary.model == "llama" || !vocabulary.merges.empty()) return ok_status();
   constexpr int kPlain = 1;

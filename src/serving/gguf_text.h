@@ -1,4 +1,4 @@
-// A GGUF file's tokenizer keys as text/ wants them.
+// Converts a GGUF file's tokenizer keys to the struct that text/ reads.
 #pragma once
 
 #include "core/status.h"
@@ -7,9 +7,9 @@
 
 namespace pagoda {
 
-// Reads the keys of the tokenizer. kDataLoss or kNotFound names the key: one that is missing, of
-// another type, or, of the merges, without which the tokens would be others. Without
-// tokenizer.ggml.pre a warning is logged. What the keys mean is checked by the tokenizer.
+// Reads the keys of the tokenizer. kDataLoss or kNotFound names a key that is missing or has
+// another type, or the merges if a vocabulary without them would give wrong tokens. A missing
+// tokenizer.ggml.pre is logged as a warning. Tokenizer::from_gguf checks the values.
 Result<GgufVocabulary> read_gguf_vocabulary(const GgufFile& file);
 
 }  // namespace pagoda

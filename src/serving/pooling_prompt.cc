@@ -9,8 +9,8 @@
 namespace pagoda {
 namespace {
 
-// Leaves `most` tokens. Those that the tokenizer has put around the `bare` ones of the text stay,
-// where there is room for one of the text's.
+// Cuts `ids` to `most` tokens. `bare` are the text's own tokens; the tokens around them stay if
+// there is room for at least one of the text's.
 void cut(std::vector<int>& ids, const std::vector<int>& bare, int most, bool keeps_end) {
   const auto found = std::search(ids.begin(), ids.end(), bare.begin(), bare.end());
   std::ptrdiff_t num_before = found - ids.begin();
@@ -62,7 +62,7 @@ Result<std::vector<int>> encode_input(const ServedModel& model, const PromptInpu
   return ids;
 }
 
-// Encodes two texts as the tokenizer puts them together.
+// Encodes two texts as the pair that the tokenizer builds.
 Result<std::vector<int>> encode_joined_pair(const ServedModel& model, const TextPair& pair,
                                             std::optional<int> most, std::string_view field) {
   const EngineLimits& limits = model.engine->limits();

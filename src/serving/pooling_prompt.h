@@ -1,4 +1,4 @@
-// From what is embedded or scored to token ids that the engine takes. Errors are as in
+// Converts inputs that are embedded or scored to token ids for the engine. Errors are as in
 // serving/prompt.h.
 #pragma once
 
@@ -13,43 +13,44 @@
 
 namespace pagoda {
 
-// How inputs that are embedded become token ids.
+// How inputs to be embedded are encoded.
 struct InputEncoding {
   bool add_special_tokens = true;
   std::string_view prompt = {};  // put before each text, not before token ids
-  // The most tokens of each, from 1 to most_embedded(); absent: longer ones than that are an error.
-  // Tokens that the tokenizer puts around a text are not cut.
+  // The most tokens of an input, from 1 to most_embedded(); longer inputs are cut. Absent: they are
+  // errors. The tokens that the tokenizer adds around a text are not cut.
   std::optional<int> cut_to;
-  bool keeps_end = true;  // the last tokens; otherwise the first
+  bool keeps_end = true;  // keeps the last tokens; false: the first
 };
 
-// Returns the most tokens of an input that the model embeds: the context's length, or the length
-// that its EmbeddingFormat has, whichever is less.
+// Returns the most tokens of an input that the model can embed: the smaller of the context's length
+// and EmbeddingFormat::max_tokens.
 int most_embedded(const ServedModel& model);
 
-// Returns the text that the model's EmbeddingFormat puts before each, by its name (absent: the
-// default). An error names prompt_name.
+// Returns the text that the model's EmbeddingFormat puts before each input, by its name (absent:
+// the default). An error has the field prompt_name.
 Result<std::string_view> find_prompt(const ServedModel& model,
                                      const std::optional<std::string>& name);
 
-// Returns the token ids of each. Errors name `field`: an input that is empty, longer than the
-// context (reason context_length_exceeded), or with ids out of range; a text where the model has no
-// tokenizer; where texts are cut, tokenize_text()'s besides.
+// Returns the token ids of each input. Errors have the field `field`: an input that is empty,
+// longer than the context (reason context_length_exceeded), or with ids out of range; or a text if
+// the model has no tokenizer. If texts are cut, tokenize_text()'s errors are possible too.
 Result<std::vector<std::vector<int>>> encode_inputs(const ServedModel& model,
                                                     const std::vector<PromptInput>& inputs,
                                                     const InputEncoding& encoding,
                                                     std::string_view field);
 
-// Returns the most tokens that truncate_prompt_tokens leaves of an input; absent: it was not asked
-// for. An error where that is more than the context has.
+// Returns the limit that a request's truncate_prompt_tokens sets for each input; absent: none. A
+// limit above the context's length is an error.
 Result<std::optional<int>> resolve_cut(const ServedModel& model, std::optional<int> asked);
 
 struct TextPair {
   std::string_view query, document;
 };
-// Returns the token ids as which a model with a ScoreFormat reads a pair. With `most`, the document
-// loses its last tokens until the pair has no more than those. Errors name `field`: encode_inputs()'s,
-// and a cut where the model has a prompt of its own for pairs. REQUIRES: it has a ScoreFormat.
+// Returns the token ids of a pair in the model's ScoreFormat. With `most`, the document is cut at
+// its end until the pair has at most so many tokens. Errors have the field `field`: those of
+// encode_inputs(), and a cut if the ScoreFormat has a prompt. REQUIRES: the model has a
+// ScoreFormat.
 Result<std::vector<int>> encode_pair(const ServedModel& model, const TextPair& pair,
                                      std::optional<int> most, std::string_view field);
 

@@ -78,7 +78,7 @@ Result<EncodedPrompt> encode_prompt(const ServedModel& model, const PromptInput&
   PAGODA_RETURN_IF_ERROR(check_token_ids(limits, ids, most_prompt_tokens(limits), "prompt"));
   if (!model.tokenizer) return EncodedPrompt{ids, {}};
   auto text = model.tokenizer->decode(ids, /*skip_special_tokens=*/false);
-  // Ids that only the model has, in its padding, have no text.
+  // Ids in the padding of the model's vocabulary have no text.
   return EncodedPrompt{ids, text.ok() ? *std::move(text) : std::string()};
 }
 

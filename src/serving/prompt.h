@@ -1,5 +1,6 @@
-// From a prompt to token ids that the engine takes, with every check that can be made before it sees
-// them. Errors name the field at fault (Status::field), and the word for programs where there is one.
+// Converts prompts to token ids for the engine, and makes every check that is possible before the
+// engine sees them. Errors have the field at fault (Status::field) and, in some cases, a reason for
+// programs.
 #pragma once
 
 #include <optional>
@@ -15,42 +16,45 @@ namespace pagoda {
 
 struct EncodedPrompt {
   std::vector<int> token_ids;
-  std::string text;  // given, or the ids' own
+  std::string text;  // the given text, or the decoded ids
 };
 
 // Encodes a prompt. Errors: a prompt that is empty, longer than the context (reason
 // context_length_exceeded), or with ids out of range.
 Result<EncodedPrompt> encode_prompt(const ServedModel& model, const PromptInput& prompt,
                                     bool add_special_tokens);
-// Renders and encodes a conversation. Errors besides: a checkpoint without a chat template, a
-// template that refuses the messages. A conversation that is for counting has tokenize_text()'s in
-// place of the context's.
+// Renders and encodes a conversation. Errors: encode_prompt()'s, a checkpoint without a chat
+// template, and a template that refuses the messages. If the tokens are only counted, the limits
+// are those of tokenize_text() instead of the context's.
 Result<EncodedPrompt> encode_chat_prompt(const ServedModel& model, const ChatPrompt& prompt);
-// Returns the conversation's text, as the model's template writes it.
+// Returns the conversation's text, rendered by the model's template.
 Result<std::string> render_chat(const ServedModel& model, const ChatPrompt& prompt);
 
-// Returns a text's tokens without the engine's limits: an empty or over-long one has its own too.
-// Errors: a text beyond kMaxTokenizedBytes, or with a piece beyond kMaxTokenizedPiece.
+// Returns a text's tokens. The engine's limits do not apply: the text may be empty or too long for
+// it. Errors: a text longer than kMaxTokenizedBytes, or with a piece longer than
+// kMaxTokenizedPiece.
 Result<std::vector<int>> tokenize_text(const ServedModel& model, std::string_view text,
                                        bool add_special_tokens, std::string_view field);
 
-// Returns what was `asked` for, or `fallback` (absent: the rest of the context), clamped; an
-// explicit wish beyond the context is an error.
+// Returns `asked`, or `fallback` cut to the rest of the context if nothing is asked for. Absent
+// `fallback`: the rest of the context. An error if `asked` exceeds the rest.
 Result<int> resolve_max_tokens(const ServedModel& model, int num_prompt_tokens,
                                std::optional<int> asked, std::optional<int> fallback);
 
 // Returns the length of the longest prompt that leaves room for one token of an answer.
 int most_prompt_tokens(const EngineLimits& limits);
-// Returns a text's tokens; an error names `field`.
+// Returns a text's tokens. An error names `field`.
 Result<std::vector<int>> encode_field(const Tokenizer& tokenizer, std::string_view text,
                                       EncodeOptions options, std::string_view field);
-// Returns a text's tokens; refuses a text with far more of them than `most` by its beginning.
+// Returns a text's tokens. A text with far more than `most` tokens is refused after reading only
+// its beginning.
 Result<std::vector<int>> token_ids_if_near(const ServedModel& model, std::string_view text,
                                            int most, EncodeOptions options, std::string_view field);
-// Refuses token ids that are none, more than `most`, or out of range.
+// Refuses token ids if there are none, more than `most`, or some out of range.
 Status check_token_ids(const EngineLimits& limits, const std::vector<int>& ids, int most,
                        std::string_view field);
-// Returns the error of a prompt that is longer than `max_model_len`; `num_tokens` in words.
+// Returns the error for a prompt that is longer than `max_model_len`. `num_tokens`: the prompt's
+// number of tokens as text, such as "at least 100".
 Status too_long_prompt(int max_model_len, std::string_view field, std::string_view num_tokens);
 
 }  // namespace pagoda

@@ -1,4 +1,4 @@
-// Prompts as users state them, before any of them is tokens. Plain structs.
+// Prompts as users give them, before tokenization. Plain structs.
 #pragma once
 
 #include <cstddef>
@@ -9,27 +9,27 @@
 
 namespace pagoda {
 
-// /tokenize answers texts far beyond the context, but not without end: encoding takes time that
-// others wait for.
+// /tokenize accepts texts far beyond the context, but not of any length, because encoding takes
+// time for which other requests wait.
 inline constexpr std::size_t kMaxTokenizedBytes = 4 << 20;
-// The bound of Tokenizer::longest_piece(), which bounds the memory.
+// The limit for Tokenizer::longest_piece(), which determines the memory that encoding uses.
 inline constexpr std::size_t kMaxTokenizedPiece = 256 << 10;
 
-// Text, or token ids that are taken as they are.
+// Text, or token ids that are used unchanged.
 using PromptInput = std::variant<std::string, std::vector<int>>;
 
-// A conversation as its template takes it.
+// A conversation, with the inputs of its template.
 struct ChatPrompt {
   std::string messages_json;  // a list of OpenAI's messages, with a known role and text content
   std::string tools_json;     // a list of OpenAI's tools; "": none
   std::string template_kwargs_json = "{}";
   bool add_generation_prompt = true;
   bool continue_final_message = false;
-  bool add_special_tokens = false;      // templates write them
-  std::optional<std::string> raw_text;  // a prompt as it is, instead of the conversation's
-  std::string suffix;                   // where the answer stands between raw_text and this
-  std::string last_message_text;        // for echo, where the last message is the assistant's
-  bool is_for_counting = false;         // it may be longer than the context
+  bool add_special_tokens = false;      // templates write these tokens
+  std::optional<std::string> raw_text;  // a prompt used unchanged instead of a conversation
+  std::string suffix;             // text after a gap; the answer is put between raw_text and it
+  std::string last_message_text;  // for echo, if the last message is the assistant's
+  bool is_for_counting = false;   // only counts tokens; it may be longer than the context
 };
 
 // A text that may help: of another file, or of another place in this one.

@@ -15,7 +15,8 @@ using ScoreActivation = ScoreFormat::Activation;
 
 constexpr std::string_view kConfigFile = "config.json";
 
-// Reads what is done to the one class's logit: as sentence-transformers' CrossEncoder has it.
+// Reads the function that is applied to the single class's logit, from the keys of
+// sentence-transformers' CrossEncoder.
 Result<ScoreActivation> read_hf_activation(const std::filesystem::path& folder) {
   PAGODA_ASSIGN_OR_RETURN(const std::string text, read_text_file(folder / kConfigFile));
   PAGODA_ASSIGN_OR_RETURN(const nlohmann::json json,
@@ -54,7 +55,8 @@ Result<std::optional<ScoreFormat>> read_score_format(const Checkpoint& checkpoin
   ScoreFormat format;
   int num_classes = 1;
   if (const GgufFile* const file = checkpoint.gguf()) {
-    // Files of rerankers that answer "yes" or "no" have the rows of these two words.
+    // The head of rerankers that answer "yes" or "no" has these two words' rows of the output
+    // matrix.
     if (head.num_classes == 2) {
       num_classes = 2;
       format.activation = ScoreActivation::kSoftmax;

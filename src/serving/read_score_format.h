@@ -1,5 +1,5 @@
-// Reads a checkpoint's ScoreFormat: the tensor "score.weight", a folder's config.json for what is done
-// to its logit, a GGUF file's template for rerankers.
+// Reads a checkpoint's ScoreFormat: the tensor "score.weight", the activation in a folder's
+// config.json, and the rerank template of a GGUF file.
 #pragma once
 
 #include <optional>
@@ -11,9 +11,9 @@
 
 namespace pagoda {
 
-// Returns nothing for a checkpoint without such a head. Errors: a head with other classes, or an
-// activation, that nothing here computes (kUnsupported); one of another shape than the config says
-// (kDataLoss).
+// Returns nothing if the checkpoint has no score head. Errors: kUnsupported for a head with another
+// number of classes or an unknown activation; kDataLoss for a head whose shape contradicts the
+// config.
 Result<std::optional<ScoreFormat>> read_score_format(const Checkpoint& checkpoint,
                                                      const ModelConfig& config);
 

@@ -1,13 +1,13 @@
-// RequestMemory: how many bytes of requests may be in memory at a time. Those are requests' bodies,
-// what requests leave behind once they have been read, and their answers until the clients have
+// RequestMemory: a budget for the memory that all requests use together. It counts the requests'
+// bodies, the data kept after a body has been read, and answers until the clients have received
 // them.
 //
-// Each request has two accounts: one of its body as it comes, one of the rest. Memory counts as
-// long as its HeldBytes live. Text that is sent is a HeldText: connections write nothing else, so
-// that no answer can leave the budget out.
+// Each request has two accounts: one for its body while it arrives, and one for everything else.
+// Memory is counted as long as its HeldBytes live. Connections can only send HeldText, so no answer
+// can bypass the budget.
 //
-// Bodies grow only while half of the budget is free. So neither bodies that never end keep answers
-// out, nor are more requests taken than there is room to answer.
+// A body may grow only while half of the budget is free. So bodies that never end cannot block
+// answers, and no more requests are accepted than can be answered.
 #pragma once
 
 #include <cstdint>
@@ -21,19 +21,19 @@
 
 namespace pagoda {
 
-// As JSON and what it is made from, measured: 50 a token, 160 a log-probability of completions, 680
-// of chat's.
+// The memory of an answer and its JSON. Measured: 50 bytes a token, 160 for each log-probability of
+// completions, 680 for each of chats.
 inline constexpr std::int64_t kAnswerTokenBytes = 64;
 inline constexpr std::int64_t kAnswerLogprobBytes = 700;
 
 inline constexpr std::int64_t kMaxRequestMemoryBytes = 160 << 20;
-// The most of an account that is small, an answer of some hundred tokens: it counts, and is always
-// taken.
+// An account of at most this size (an answer of some hundred tokens) is counted, but never refused.
 inline constexpr std::int64_t kSmallAccountBytes = 32 << 10;
-// So is a text that is sent, up to this, whatever else the request holds: an error has its room.
+// A text to be sent of at most this size is never refused either, whatever else the request holds.
+// So there is always room for an error message.
 inline constexpr std::int64_t kSmallTextBytes = 8 << 10;
 
-// Returns up to how much of a budget's limit may be taken for a body to grow: its half.
+// Returns how much of the budget may be in use after a body has grown: half of it.
 constexpr std::int64_t limit_of_bodies(std::int64_t limit) {
   return limit / 2;
 }
@@ -51,12 +51,12 @@ class RequestMemory {
   std::int64_t num_bytes_ = 0;
 };
 
-// An account of one request, which its parts keep alive. Thread-safe.
+// An account of one request, kept alive by the parts of the request. Thread-safe.
 class MemoryAccount {
  public:
   explicit MemoryAccount(std::shared_ptr<RequestMemory> budget)
       : budget_(std::move(budget)), limit_(budget_->limit_) {}
-  // Makes the account of a body, which grows while half of the budget is free.
+  // Makes the account of a body, which may grow only while half of the budget is free.
   static std::shared_ptr<MemoryAccount> of_body(std::shared_ptr<RequestMemory> budget);
   MemoryAccount(const MemoryAccount&) = delete;
   MemoryAccount& operator=(const MemoryAccount&) = delete;
@@ -70,11 +70,11 @@ class MemoryAccount {
   void give_back(std::int64_t num_bytes);
 
   const std::shared_ptr<RequestMemory> budget_;
-  const std::int64_t limit_;    // of all accounts together, when this one grows
+  const std::int64_t limit_;    // for the sum of all accounts when this one grows
   std::int64_t num_bytes_ = 0;  // guarded by the budget's mutex
 };
 
-// A part of a request's account, given back at its end. Movable; thread-compatible.
+// A part of a request's account, returned by the destructor. Movable; thread-compatible.
 class HeldBytes {
  public:
   // REQUIRES: `answer` is not null.
@@ -89,11 +89,12 @@ class HeldBytes {
     return *this;
   }
 
-  // Grows by `num_bytes`. kInvalidArgument where this answer alone would pass the limit,
-  // kUnavailable where all together would and this one is not small. Then it is as large as before.
+  // Grows by `num_bytes`. kInvalidArgument if this account alone would exceed the limit;
+  // kUnavailable if all accounts together would and this one is not small. After an error the size
+  // is unchanged.
   Status grow(std::int64_t num_bytes) { return take(num_bytes, /*is_sure=*/false); }
   void release(std::int64_t num_bytes);
-  // Grows or shrinks to `num_bytes` in all. Errors are grow()'s; less always has room.
+  // Sets the size to `num_bytes`. Errors are grow()'s; shrinking always succeeds.
   Status resize(std::int64_t num_bytes);
 
  private:
@@ -104,14 +105,14 @@ class HeldBytes {
   std::int64_t num_bytes_ = 0;
 };
 
-// A text that counts in the budget once, as long as it has a holder.
+// A text that is counted once in the budget, as long as it is referenced.
 class HeldText {
  public:
-  // Makes one that counts. Errors are HeldBytes::grow()'s; a text of up to kSmallTextBytes has
-  // none.
+  // Makes a text that is counted. Errors are HeldBytes::grow()'s; a text of up to kSmallTextBytes
+  // has none.
   static Result<std::shared_ptr<const HeldText>> make(std::shared_ptr<MemoryAccount> answer,
                                                       std::string text);
-  // Makes one that counts for nothing: a text that the server has for good.
+  // Makes a text that is not counted, because the server keeps it permanently.
   static std::shared_ptr<const HeldText> for_good(std::string text);
 
   std::string_view view() const { return text_; }

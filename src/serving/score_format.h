@@ -1,5 +1,5 @@
-// How a checkpoint scores a pair of texts, a query and a document: the head of one class that
-// Hugging Face's ...ForSequenceClassification has, or the one that a GGUF file for reranking has.
+// How a checkpoint scores a pair of texts, a query and a document. The score head is that of
+// Hugging Face's ...ForSequenceClassification with one class, or that of a GGUF file for reranking.
 #pragma once
 
 #include <span>
@@ -9,28 +9,28 @@
 
 namespace pagoda {
 
-// Places in a prompt for the two texts of a pair.
+// Placeholders in a prompt for the two texts of a pair.
 inline constexpr std::string_view kQueryPlace = "{query}", kDocumentPlace = "{document}";
 
 struct ScoreFormat {
   enum class Activation {
-    kSigmoid,  // of the one class
-    kSoftmax,  // over two classes, "yes" and "no": the first one's share
-    kNone,     // the one class's logit as it is
+    kSigmoid,  // sigmoid of the single class's logit
+    kSoftmax,  // over the logits of "yes" and "no": the probability of "yes"
+    kNone,     // the single class's logit itself
   };
 
   std::vector<float> weights;  // [classes, hidden]
   Activation activation = Activation::kSigmoid;
-  // A text with {query} and {document} in it, as which pairs are read; empty: as the tokenizer puts
-  // pairs together.
+  // A prompt with {query} and {document}, which a pair replaces; empty: the tokenizer joins the
+  // texts.
   std::string prompt;
 
-  // Returns the score of what a pair's last token ends as; [hidden]. Thread-safe.
+  // Returns the score from the hidden state of a pair's last token; [hidden]. Thread-safe.
   double score(std::span<const float> last_hidden) const;
 };
 
-// Fills a pair into a prompt of ScoreFormat's. A text that holds a placeholder of the other one
-// stays as it is.
+// Replaces the placeholders in a ScoreFormat's prompt by a pair. A placeholder inside one of the
+// texts is not replaced.
 std::string scored_prompt(std::string_view prompt, std::string_view query,
                           std::string_view document);
 

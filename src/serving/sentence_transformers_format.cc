@@ -24,8 +24,8 @@ constexpr IntegerRange kWholeNumbers = {1, std::numeric_limits<int>::max()};
 
 constexpr HfKeyRule kModuleKeys[] = {
     {"type", HfRule::kRead},           {"path", HfRule::kRead},
-    {"idx", HfRule::kHarmless},   // as the place in the list
-    {"name", HfRule::kHarmless},  // for who looks a module up
+    {"idx", HfRule::kHarmless},   // equals the index in the list
+    {"name", HfRule::kHarmless},  // used to look up a module
     {"kwargs", HfRule::kOnly, "[[]]"},
 };
 
@@ -33,7 +33,7 @@ constexpr HfKeyRule kTransformerKeys[] = {
     {"max_seq_length", HfRule::kRead},
     {"do_lower_case", HfRule::kOnly, "[false]"},
     {"transformer_task", HfRule::kOnly, R"(["feature-extraction"])"},
-    // Texts are put into the chat template in models that list a chat too.
+    // Models that also list a chat method apply the chat template to texts, which is not supported.
     {"modality_config", HfRule::kOnly,
      R"([{"text": {"method": "forward", "method_output_name": "last_hidden_state"}}])"},
     {"module_output_name", HfRule::kOnly, R"(["token_embeddings"])"},
@@ -47,7 +47,7 @@ constexpr HfKeyRule kTransformerKeys[] = {
     {"config_kwargs", HfRule::kOnly, "[{}]"},
     {"tokenizer_args", HfRule::kOnly, "[{}]"},
     {"processor_kwargs", HfRule::kOnly, "[{}]"},
-    {"unpad_inputs", HfRule::kHarmless},  // how batches lie in memory
+    {"unpad_inputs", HfRule::kHarmless},  // memory layout of batches
 };
 
 constexpr HfKeyRule kPoolingKeys[] = {
@@ -59,7 +59,7 @@ constexpr HfKeyRule kPoolingKeys[] = {
     {"pooling_mode_mean_sqrt_len_tokens", HfRule::kRead},
     {"pooling_mode_weightedmean_tokens", HfRule::kRead},
     {"include_prompt", HfRule::kRead},
-    {"embedding_dimension", HfRule::kHarmless},  // hidden_size, which config.json says
+    {"embedding_dimension", HfRule::kHarmless},  // hidden_size, which config.json has
     {"word_embedding_dimension", HfRule::kHarmless},
 };
 
@@ -73,12 +73,12 @@ constexpr HfKeyRule kModelKeys[] = {
     {"default_prompt_name", HfRule::kRead},
     {"truncate_dim", HfRule::kRead},
     {"model_type", HfRule::kOnly, R"(["SentenceTransformer"])"},
-    {"__version__", HfRule::kHarmless},         // what wrote the file
+    {"__version__", HfRule::kHarmless},         // versions of the packages that wrote the file
     {"requirements", HfRule::kHarmless},        // Python packages
-    {"similarity_fn_name", HfRule::kHarmless},  // what a client does with two vectors
+    {"similarity_fn_name", HfRule::kHarmless},  // how a client compares two vectors
 };
 
-// A file of the folder's, as a message names it, and what it says.
+// A JSON file of the folder, with the name used in messages.
 struct JsonFile {
   std::string name;
   nlohmann::json json;
@@ -86,7 +86,7 @@ struct JsonFile {
   JsonFields fields() const { return JsonFields(json, name); }
 };
 
-// Returns an empty object for a file that is not there.
+// Returns an empty object if the file does not exist.
 Result<JsonFile> read_if_there(const fs::path& folder, const fs::path& file) {
   JsonFile read = {.name = file.string(), .json = nlohmann::json::object()};
   const Result<std::string> text = read_text_file(folder / file);
@@ -103,11 +103,11 @@ Result<JsonFile> read_checked(const fs::path& folder, const fs::path& file,
   return read;
 }
 
-// A pooling by its name, and by the key that older files have of each.
+// A pooling's name, and its key in older files.
 struct PoolingName {
   std::string_view name;
   const char* key;
-  std::optional<Pooling> pooling;  // absent: nothing here computes it
+  std::optional<Pooling> pooling;  // absent: not supported
 };
 
 constexpr PoolingName kPoolingNames[] = {
@@ -126,7 +126,7 @@ Result<Pooling> named_pooling(std::string_view name, const std::string& where) {
                      where, printable(name));
 }
 
-// Reads the way of pooling. Older files have a flag for each way, newer ones its name.
+// Reads the pooling. Older files have a flag for each pooling, newer files have its name.
 Result<Pooling> parse_pooling(const JsonFields& fields) {
   if (fields.has("pooling_mode")) {
     PAGODA_ASSIGN_OR_RETURN(const std::string name, fields.text("pooling_mode"));
@@ -137,7 +137,7 @@ Result<Pooling> parse_pooling(const JsonFields& fields) {
     PAGODA_ASSIGN_OR_RETURN(const bool is_asked, fields.boolean_or(each.key, false));
     if (is_asked) names += (names.empty() ? "" : "+") + std::string(each.name);
   }
-  // Files of the time before the flags mean the mean.
+  // Files without flags are older still, and use the mean.
   return names.empty() ? Pooling::kMean : named_pooling(names, fields.where());
 }
 
@@ -145,8 +145,8 @@ class FormatReader {
  public:
   explicit FormatReader(const fs::path& folder) : folder_(folder) { format_.normalizes = false; }
 
-  // Reads the format. `modules`: the list of what a text goes through: a transformer, a pooling,
-  // perhaps a norm.
+  // Reads the format. `modules`: the modules that process a text in order: a transformer, a
+  // pooling, possibly a normalization.
   Result<EmbeddingFormat> read(const nlohmann::json& modules) {
     for (const nlohmann::json& module : modules) {
       if (!module.is_object())
@@ -194,8 +194,8 @@ class FormatReader {
     return read_tokenizer_length();
   }
 
-  // Reads the length in the tokenizer's own file. Files of tokenizers without one have a length
-  // beyond all lengths, which does not count.
+  // Reads the length from tokenizer_config.json. Tokenizers without a limit have a huge number
+  // there, which is ignored.
   Status read_tokenizer_length() {
     PAGODA_ASSIGN_OR_RETURN(const JsonFile file, read_if_there(folder_, "tokenizer_config.json"));
     constexpr const char* kLength = "model_max_length";
@@ -243,7 +243,7 @@ class FormatReader {
   Status check_prompts() const {
     const bool has_text = std::ranges::any_of(
         format_.prompts, [](const auto& prompt) { return !prompt.second.empty(); });
-    // The last token is none of a prompt's.
+    // Pooling of the last token never includes a prompt.
     if (leaves_prompts_out_.empty() || !has_text || format_.pooling == Pooling::kLast)
       return ok_status();
     return unsupported("[embedding] {}: include_prompt false is not supported beside prompts",
@@ -252,7 +252,7 @@ class FormatReader {
 
   const fs::path& folder_;
   EmbeddingFormat format_;
-  std::string leaves_prompts_out_;  // the file that says so; empty: none does
+  std::string leaves_prompts_out_;  // the file with include_prompt false; empty: none
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// EmbeddingFormat from the files that sentence-transformers keeps in a folder beside the weights:
-// modules.json and the modules' own, sentence_bert_config.json, config_sentence_transformers.json.
+// Reads an EmbeddingFormat from sentence-transformers' files beside the weights: modules.json, the
+// modules' own files, sentence_bert_config.json and config_sentence_transformers.json.
 #pragma once
 
 #include <filesystem>
@@ -10,8 +10,8 @@
 
 namespace pagoda {
 
-// Returns nothing where the folder has no modules.json, without which sentence-transformers reads
-// none of the other files either. Errors as in read_embedding_format().
+// Returns nothing if the folder has no modules.json. Without it sentence-transformers reads none of
+// the other files either. Errors are those of read_embedding_format().
 Result<std::optional<EmbeddingFormat>> read_sentence_transformers_format(
     const std::filesystem::path& folder);
 

@@ -17,7 +17,7 @@ class SentenceTransformersFormatTest : public ::testing::Test {
     std::filesystem::create_directories(std::filesystem::path(folder_ / file).parent_path());
     std::ofstream(folder_ / file) << text;
   }
-  // Writes the three modules as sentence-transformers 6 lists them; older ones have other packages.
+  // Writes three modules as sentence-transformers 6 does; older versions name other packages.
   void write_modules(const std::string& pooling) {
     write("modules.json", R"([
         {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.base.modules.transformer.Transformer"},

@@ -17,14 +17,15 @@ namespace pagoda {
 
 namespace {
 
-// Returns the name by which clients ask, in JSON. So it is UTF-8 whatever the path's bytes are.
+// Returns the model's name in the API. Invalid UTF-8 in the path is replaced, because the name is
+// sent as JSON.
 std::string model_name(const std::string& path) {
   std::filesystem::path name = std::filesystem::absolute(path).lexically_normal();
   if (!name.has_filename()) name = name.parent_path();
   return as_utf8(name.extension() == ".gguf" ? name.stem().string() : name.filename().string());
 }
 
-// Takes a template. A template that is not there is no error until a chat asks for it.
+// Stores a template. A missing template is an error only when a chat needs it.
 Status take_template(Result<ChatTemplate> read, std::shared_ptr<const ChatTemplate>& to) {
   if (read.ok()) {
     to = std::make_shared<const ChatTemplate>(*std::move(read));
@@ -33,7 +34,7 @@ Status take_template(Result<ChatTemplate> read, std::shared_ptr<const ChatTempla
   return read.status().code() == StatusCode::kNotFound ? ok_status() : read.status();
 }
 
-// Returns kNotFound for a model without a tokenizer.
+// Returns kNotFound if the model has no tokenizer.
 Status load_tokenizer_and_template(const Checkpoint& checkpoint, const ServedModelOptions& options,
                                    ServedModel& model) {
   if (checkpoint.gguf() != nullptr) {
@@ -82,7 +83,7 @@ Result<std::unique_ptr<ServedModel>> load_served_model(const ServedModelOptions&
   }
   model->name = options.name.empty() ? model_name(options.path) : options.name;
   model->file_bytes = checkpoint.file_bytes();
-  // Answers do not need it: a client that asks for an embedding is told what is wrong with it.
+  // A wrong format does not prevent generation. Requests for embeddings get the error.
   if (const auto format = read_embedding_format(checkpoint); format.ok()) {
     model->embedding_format = format->value_or(EmbeddingFormat());
   } else {
@@ -94,11 +95,12 @@ Result<std::unique_ptr<ServedModel>> load_served_model(const ServedModelOptions&
     model->embedding_format = {.pooling = Pooling::kLast, .normalizes = false};
     model->no_embeddings = unsupported("[embedding] this checkpoint scores pairs of texts alone");
   }
-  // Reading a vocabulary takes about as long as packing a small model's weights.
+  // The vocabulary is read in parallel to the engine's start, because both take about as long for a
+  // small model.
   std::future<Status> text = start_async([&] { return load_text(checkpoint, options, *model); });
   if (checkpoint.gguf() == nullptr) {
-    // A folder's tokenizer says another end, which the engine has to know from its start; a GGUF
-    // file's own keys say it.
+    // In a folder, perhaps only the tokenizer names the end token. The engine needs that token at
+    // its start. A GGUF file's own keys name it.
     PAGODA_RETURN_IF_ERROR(text.get());
     if (model->tokenizer) add_end(model->tokenizer->eos_token_id(), model->config);
   }

@@ -1,7 +1,8 @@
-// ServedModel: everything that one model needs to answer text: weights behind an engine, tokenizer,
-// chat template, defaults.
+// ServedModel: everything needed to answer text with one model: the engine with its weights,
+// tokenizer, chat template, defaults.
 //
-// This folder joins text and engine, for the server and the command line alike; strings stop here.
+// This folder connects text/ and engine/ for the server and the command line. The engine has no
+// strings.
 #pragma once
 
 #include <cstdint>
@@ -27,15 +28,16 @@ namespace pagoda {
 
 struct ServedModelOptions {
   std::string path;  // a GGUF file or a folder
-  std::string name;  // what answers call the model; "": the path's last part, without .gguf
+  std::string name;  // the model's name in answers; "": the path's last part, without .gguf
   EngineOptions engine;
   std::optional<std::string> chat_template_file;  // instead of the checkpoint's
-  std::optional<ToolSyntax> tool_syntax;          // instead of what the template shows
+  std::optional<ToolSyntax> tool_syntax;          // instead of the syntax found in the template
   bool use_generation_config = true;              // default sampling from the checkpoint
-  PartialSampling card_defaults;                  // where the checkpoint says none
-  bool needs_tokenizer = true;                    // else a model without one loads for token ids
-  std::function<void(double)>
-      on_progress;  // the share of the weights loaded; called on the engine's thread
+  PartialSampling card_defaults;                  // used if the checkpoint has no defaults
+  // False: a model without a tokenizer loads, and takes token ids alone.
+  bool needs_tokenizer = true;
+  // Called with the loaded share of the weights, on the engine's thread.
+  std::function<void(double)> on_progress;
 };
 
 // Immutable after load; its members are thread-safe.
@@ -44,16 +46,14 @@ struct ServedModel {
   ModelConfig config;
   PartialSampling defaults;
   std::shared_ptr<const Tokenizer> tokenizer;  // null: there is none, and answers have no text
-  Status no_tokenizer;                         // why
-  std::shared_ptr<const ChatTemplate>
-      chat_template;                    // null: the checkpoint has none, chat is refused
-  AnswerFormat answer_format;           // how answers hold thoughts and calls
-  std::optional<FillInFormat> fill_in;  // absent: the model knows of no gaps
+  Status no_tokenizer;                         // why there is none
+  std::shared_ptr<const ChatTemplate> chat_template;  // null: there is none, and chats are refused
+  AnswerFormat answer_format;                         // how answers mark thoughts and calls
+  std::optional<FillInFormat> fill_in;                // absent: no fill-in-the-middle
   EmbeddingFormat embedding_format;
-  Status no_embeddings;                       // why the model makes none, where it does not
-  std::optional<ScoreFormat> score_format;    // absent: it scores no pairs of texts
-  std::unique_ptr<GrammarCompiler> grammars;  // takes nothing before the first grammar; null
-                                              // without a tokenizer
+  Status no_embeddings;                       // why embeddings are refused; ok: they are not
+  std::optional<ScoreFormat> score_format;    // absent: the model does not score pairs
+  std::unique_ptr<GrammarCompiler> grammars;  // null without a tokenizer
   std::unique_ptr<Engine> engine;
   std::string device;  // backend_name
   std::int64_t file_bytes = 0;

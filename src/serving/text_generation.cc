@@ -16,8 +16,8 @@ std::int64_t num_answer_bytes(const OutputEvent& event) {
   return std::ssize(event.token_ids) * kAnswerTokenBytes + num_logprobs * kAnswerLogprobBytes;
 }
 
-// Between the engine's thread, which pushes, and the caller's, which takes. Shared with the sink,
-// which may outlive the generation.
+// A queue from the engine's thread, which pushes, to the caller's thread, which takes. The sink
+// shares it, because it may outlive the generation.
 class EventQueue {
  public:
   EventQueue(const TextRequest& request, std::function<void()> on_ready)
@@ -27,8 +27,8 @@ class EventQueue {
     if (request.held) held_.emplace(request.held);
   }
 
-  // Pushes an event. on_ready is called under the lock, so that no call is under way once
-  // disconnect() has returned. An answer that would be too large ends with that error.
+  // Pushes an event. Calls on_ready under the lock, so that no call is running after disconnect()
+  // has returned. If the answer gets too large, the event is replaced by that error.
   void push(OutputEvent event) {
     std::lock_guard lock(mutex_);
     if (has_failed_) return;
@@ -43,7 +43,7 @@ class EventQueue {
                .time = event.time};
     }
     events_.push_back(std::move(event));
-    if (events_.size() > 1) return;  // the caller knows already
+    if (events_.size() > 1) return;  // otherwise the caller has been woken already
     not_empty_.notify_one();
     if (on_ready_) on_ready_();
   }
@@ -70,13 +70,13 @@ class EventQueue {
     return std::exchange(events_, {});
   }
 
-  std::optional<HeldBytes> held_;  // of what has come; absent: nothing counts
+  std::optional<HeldBytes> held_;  // for the generated tokens; absent: nothing is counted
   const bool is_held_to_the_end_;
   const int num_copies_;
   std::mutex mutex_;
   std::condition_variable not_empty_;
   std::vector<OutputEvent> events_;
-  std::int64_t num_waiting_bytes_ = 0;  // of them
+  std::int64_t num_waiting_bytes_ = 0;  // bytes of events_ in held_
   bool has_failed_ = false;
   std::function<void()> on_ready_;
 };
@@ -91,14 +91,14 @@ struct Sample {
     }
   }
 
-  // Returns a token's text; "" of a model without a tokenizer, whose answers are token ids alone.
+  // Returns a token's text; empty if the model has no tokenizer.
   std::string text_of(int token_id) {
     return detokenizer ? detokenizer->push(token_id) : std::string();
   }
   std::string last_text() { return detokenizer ? detokenizer->finish() : std::string(); }
 
   std::optional<Detokenizer> detokenizer;
-  // Keeps the stop string, which then tells which one it was.
+  // Keeps the stop string in the text, because push_text() finds from it which string matched.
   StopStringMatcher matcher;
   int num_tokens = 0;
   bool finished = false;
@@ -135,8 +135,7 @@ class EngineTextGeneration : public TextGeneration {
 
   std::vector<TextPiece> take() override { return to_pieces(queue_->take()); }
 
-  // Waits for pieces. An event may belong to a sample that a stop string has ended, and then gives
-  // no piece.
+  // Waits for pieces. An event gives no piece if a stop string has already ended its sample.
   std::vector<TextPiece> wait() override {
     std::vector<TextPiece> pieces;
     while (pieces.empty() && !finished()) pieces = to_pieces(queue_->wait());
@@ -184,10 +183,10 @@ class EngineTextGeneration : public TextGeneration {
     return piece;
   }
 
-  // Returns true if the text has met a stop string, which ends the sample.
+  // Returns true if a stop string has occurred, which ends the sample.
   bool push_text(Sample& sample, const std::string& text, TextPiece& piece) {
-    // Before min_tokens nothing stops, and what came then is no part of a later stop string either,
-    // as in vLLM.
+    // Before min_tokens nothing stops the text. As in vLLM, that text cannot be part of a later
+    // stop string either.
     if (sample.num_tokens <= min_tokens_) {
       piece.text += text;
       return false;
@@ -238,7 +237,7 @@ class EngineTextGeneration : public TextGeneration {
 Result<std::unique_ptr<TextGeneration>> TextGeneration::start(ServedModel& model,
                                                               TextRequest request,
                                                               std::function<void()> on_ready) {
-  // The engine checks them too, but only after there are n samples here.
+  // The engine checks n too, but only after n samples have been allocated here.
   const SamplingParams& sampling = request.generation.sampling;
   if (sampling.n < 1 || sampling.n > kMaxSamples) {
     return invalid_argument("n: expected 1 to {}, got {}", kMaxSamples, sampling.n);

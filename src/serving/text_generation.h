@@ -1,5 +1,5 @@
-// TextGeneration: one request's way from token ids to text: incremental decoding, stop strings,
-// cancellation.
+// TextGeneration: turns one request's token ids into text: incremental detokenization, stop
+// strings, cancellation.
 #pragma once
 
 #include <functional>
@@ -19,48 +19,48 @@ struct TextRequest {
   std::vector<std::string> stop;  // stop strings
   bool include_stop_str_in_output = false;
   bool skip_special_tokens = true;
-  // The budget that all that is generated counts in, but for `prompt_logprobs`, whose number is
-  // known before. It counts until it is taken or, where that is not yet sending it, to the end.
-  // Null: nothing counts.
+  // The account for all generated tokens, but not for `prompt_logprobs`, whose number is known
+  // before. Tokens are counted until they are taken, or, with is_held_to_the_end, until the
+  // generation ends. Null: nothing is counted.
   std::shared_ptr<MemoryAccount> held;
   bool is_held_to_the_end = false;
-  int num_copies = 1;  // of all that is generated, that are held together
+  int num_copies = 1;  // how many copies of the generated tokens are held; all are counted
 };
 
-// New text of one sample; the concatenation over a sample's pieces is its answer.
+// New text of one sample. The concatenation of a sample's pieces is its answer.
 struct TextPiece {
   int sample_index = 0;
-  std::string text;  // whole UTF-8 characters; of a stop string all, where it is wanted, or nothing
-  std::vector<int> token_ids;  // that came with it (their text may be held back for a later piece)
+  std::string text;  // whole UTF-8 characters; includes the stop string only if that is asked for
+  std::vector<int> token_ids;  // the piece's tokens; their text may be held back for a later piece
   std::vector<TokenLogprobs> logprobs;
   std::vector<std::optional<TokenLogprobs>> prompt_logprobs;
   FinishReason finish_reason = FinishReason::kNone;
-  std::optional<int>
-      stop_token_id;  // the id that ended it; its text is in `text` only where that is wanted
-  std::optional<std::string> stop_string;  // or the string that did
-  int num_cached_tokens = 0;               // prompt tokens that the prefix cache had
+  // The token that ended the sample. Its text is included only if that is asked for.
+  std::optional<int> stop_token_id;
+  std::optional<std::string> stop_string;  // the stop string that ended the sample
+  int num_cached_tokens = 0;               // prompt tokens from the prefix cache
   Status error;
   std::uint64_t logits_hash = 0;
-  Clock::TimePoint started;  // when the engine began with the prompt
-  Clock::TimePoint time;     // when it sent the tokens
+  Clock::TimePoint started;  // when the engine began to process the prompt
+  Clock::TimePoint time;     // when the engine sent the tokens
 };
 
-// Runs detokenising and stop strings on whichever thread calls `take`, never on the engine's.
+// Detokenizes and finds stop strings on the thread that calls `take`, never on the engine's.
 class TextGeneration {
  public:
-  // Starts a generation. `on_ready` is called on the engine's thread whenever take() has something
-  // new; it only wakes the caller's own thread or executor. Submits at once; errors are
-  // StopStrings::create's and Engine::submit's.
+  // Starts a generation and submits its request. `on_ready` is called on the engine's thread
+  // whenever take() has something new. It must only wake the caller's own thread or executor.
+  // Errors are those of StopStrings::create and Engine::submit.
   static Result<std::unique_ptr<TextGeneration>> start(ServedModel& model, TextRequest request,
                                                        std::function<void()> on_ready);
   virtual ~TextGeneration() = default;  // cancels what still runs
 
-  // Takes the pieces that are ready; does not wait. After a stop string the sample's later tokens
-  // never show.
+  // Takes the pieces that are ready, without waiting. Tokens of a sample after its stop string are
+  // dropped.
   virtual std::vector<TextPiece> take() = 0;
-  // Waits for something new and takes it, for callers with a thread of their own.
+  // Waits for new pieces and takes them. For callers with a thread of their own.
   virtual std::vector<TextPiece> wait() = 0;
-  virtual bool finished() const = 0;  // every sample's last piece has been taken
+  virtual bool finished() const = 0;  // all samples' last pieces have been taken
   virtual void cancel() = 0;
 };
 

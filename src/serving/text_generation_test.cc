@@ -48,7 +48,8 @@ class TextGenerationTest : public ::testing::Test {
 
   FakeEngine& engine() { return fake_engine(*model_); }
 
-  // Expects cancellations. The engine learns of one by a call and acts on it in its next step.
+  // Checks the number of cancelled samples. It waits, because the engine acts on a cancellation
+  // only in its next step.
   void expect_cancelled(int count) {
     eventually([&] { return engine().num_cancelled_samples() >= count; });
     EXPECT_EQ(engine().num_cancelled_samples(), count);
@@ -91,7 +92,7 @@ TEST_F(TextGenerationTest, StopStringEndsTheSampleAndCancelsIt) {
   EXPECT_EQ(answer.last.finish_reason, FinishReason::kStop);
   EXPECT_EQ(answer.last.stop_string, " 12");
   EXPECT_FALSE(answer.last.stop_token_id);
-  // Every id up to the one that completed the stop string, each with its log-probability.
+  // The ids include those of the stop string, each with its log-probability.
   EXPECT_EQ(model_->tokenizer->decode(answer.token_ids, false).value(),
             "1 2 3 4 5 6 7 8 9 10 11 12");
   EXPECT_EQ(answer.logprobs.size(), answer.token_ids.size());
@@ -193,7 +194,7 @@ TEST_F(TextGenerationTest, WhatIsTakenCountsNoMoreUnlessTheAnswerIsKept) {
     HeldBytes other(std::make_shared<MemoryAccount>(budget));
     EXPECT_EQ(other.grow(kLimit).ok(), !is_held_to_the_end);
     generation.reset();
-    // The engine's sink may have it a moment longer.
+    // The engine's sink may keep the queue a moment longer.
     if (is_held_to_the_end) eventually([&] { return other.grow(kLimit).ok(); });
   }
 }

@@ -45,7 +45,7 @@ Status ThoughtBudget::fill_mask(std::span<std::uint32_t> bits) {
   const int id = end_ids_[num_end_ids_];
   const std::uint32_t bit = std::uint32_t{1} << (id % 32);
   if ((bits[id / 32] & bit) == 0) {
-    state_ = State::kFree;  // the grammar knows of no thought here
+    state_ = State::kFree;  // the grammar does not allow the end mark here
     return ok_status();
   }
   std::ranges::fill(bits, 0);
@@ -87,7 +87,7 @@ void ThoughtBudget::follow(int token_id) {
   }
 }
 
-// Returns a token's text. Special tokens may be marks, and have no bytes of their own.
+// Returns a token's text. A special token may be a mark; its bytes are empty, so its name is used.
 std::string ThoughtBudget::text_of(int token_id) const {
   const Result<std::string> text = tokenizer_->is_special(token_id)
                                        ? tokenizer_->id_to_token(token_id)
@@ -108,7 +108,7 @@ void ThoughtBudget::begin(const std::string& text) {
   }
 }
 
-// Counts a token of the thought, unless it ends it.
+// Counts a token of the thought, unless it completes the end mark.
 void ThoughtBudget::think(const std::string& text) {
   tail_ += text;
   if (tail_.find(marks_.end) != std::string::npos) {

@@ -1,5 +1,5 @@
-// ThoughtBudget: ends a thought that has grown to as many tokens as it may have, by letting nothing
-// but the mark follow that ends it. vLLM's thinking_token_budget does the same.
+// ThoughtBudget: limits the tokens of a thought. At the limit it allows only the end mark. vLLM's
+// thinking_token_budget does the same.
 #pragma once
 
 #include <memory>
@@ -14,17 +14,17 @@
 namespace pagoda {
 
 struct ThoughtBudgetOptions {
-  int num_tokens = 0;  // that a thought may have between its marks
+  int num_tokens = 0;  // the most tokens between the marks
   ThoughtMarks marks;
-  bool begins_in_thought = false;  // the prompt has begun it
+  bool begins_in_thought = false;  // the prompt ends inside a thought
 };
 
-// A thought begins with the answer or not at all, as AnswerParser reads it. Thread-compatible.
+// As in AnswerParser, only a thought at the start of the answer counts. Thread-compatible.
 class ThoughtBudget final : public TokenMaskSource {
  public:
-  // Makes one in its first state. `inner`: the grammar that holds the answer besides; null: none.
-  // One that takes no end of a thought where it is due has its way.
-  // kInvalidArgument where the tokenizer cannot spell the mark.
+  // Makes a budget in its first state. `inner`: another grammar of the answer; null: none. If that
+  // grammar does not allow the end mark at the limit, the thought is not ended. kInvalidArgument if
+  // the tokenizer has no tokens for the mark.
   static Result<std::shared_ptr<const TokenMaskSource>> make(
       std::shared_ptr<const Tokenizer> tokenizer, const ThoughtBudgetOptions& options,
       const TokenMaskSource* inner);
@@ -47,11 +47,11 @@ class ThoughtBudget final : public TokenMaskSource {
 
   std::shared_ptr<const Tokenizer> tokenizer_;
   ThoughtMarks marks_;
-  std::vector<int> end_ids_;  // spell the mark
-  int num_left_ = 0;          // tokens of the thought
+  std::vector<int> end_ids_;  // tokens of the end mark
+  int num_left_ = 0;          // remaining tokens of the thought
   State state_ = State::kBeginning;
-  std::string tail_;             // of the text: what may be a part of a mark
-  std::size_t num_end_ids_ = 0;  // that have come
+  std::string tail_;             // end of the text; may be part of a mark
+  std::size_t num_end_ids_ = 0;  // tokens of the end mark accepted so far
   std::unique_ptr<TokenMaskSource> inner_;
 };
 

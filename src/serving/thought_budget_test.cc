@@ -19,14 +19,14 @@ class ThoughtBudgetTest : public GrammarTest {
                                  inner))
         ->clone();
   }
-  // Feeds a text whose tokens are all allowed.
+  // Accepts all tokens of a text, and checks that each is allowed.
   void feed(TokenMaskSource& source, const Tokenizer& tokenizer, std::string_view text) {
     for (const int id : *tokenizer.encode(text, {.add_special_tokens = false})) {
       EXPECT_THAT(allowed(source), ::testing::Contains(id)) << text;
       EXPECT_TRUE(source.accept(id).ok());
     }
   }
-  // Says whether all of a text's tokens may come next, one after the other, and nothing else.
+  // Returns whether each token of a text in turn is the only one allowed.
   bool must_come(TokenMaskSource& source, const Tokenizer& tokenizer, std::string_view text) {
     for (const int id : *tokenizer.encode(text, {.add_special_tokens = false})) {
       if (allowed(source) != std::vector<int>{id} || !source.accept(id).ok()) return false;
@@ -68,7 +68,7 @@ TEST_F(ThoughtBudgetTest, AGrammarHoldsTheAnswerBesides) {
   const auto copy = source->clone();
   feed(*copy, *tokenizer_, "12");
   EXPECT_FALSE(copy->is_stopped());
-  // One that knows of no thoughts has its way.
+  // A grammar without thoughts is not overridden.
   const auto digits = start(GrammarKind::kRegex, "[0-9]{4}");
   const auto begun = start_budget(*tokenizer_, 0, true, &*digits);
   feed(*begun, *tokenizer_, "1234");

@@ -11,7 +11,7 @@ namespace pagoda {
 namespace {
 
 constexpr std::size_t kMinReserveBytes = std::size_t{64} << 20;
-// So that a doubling of the list happens while the first steps run, never later.
+// Initial room in the lists of spans. A list may grow in the first steps, but not later.
 constexpr std::size_t kExpectedSpans = 1024;
 
 std::byte* reserve(std::size_t bytes) {
@@ -64,7 +64,7 @@ class Arena::Span final : public Buffer {
 void Arena::SpinLock::lock() {
   constexpr int kSpins = 100;
   for (int spin = 0; is_held_.exchange(true, std::memory_order_acquire); ++spin) {
-    if (spin >= kSpins) std::this_thread::yield();  // the thread that holds it has lost its core
+    if (spin >= kSpins) std::this_thread::yield();  // the holder may not be running
   }
 }
 

@@ -1,9 +1,10 @@
 // Arena: the memory of a step's results.
 //
-// One range of addresses is reserved once; pages are taken from the system at their first touch and
-// kept. A span is cut from the lowest hole that holds it (first fit). It is joined with its
-// neighbours when the last handle lets go. So the same sequence of allocations and releases takes
-// the same addresses. A steady step touches no page for the first time and allocates nothing.
+// One range of addresses is reserved once. Pages are taken from the system at their first touch and
+// kept. A span is cut from the lowest hole that is large enough (first fit). When its last handle
+// is released, it is joined with neighbouring holes. So the same sequence of allocations and
+// releases takes the same addresses. A steady step touches no page for the first time and allocates
+// nothing.
 //
 //   reserved  |span|hole|span|span|hole ........................................|
 //
@@ -25,8 +26,8 @@ namespace pagoda {
 class Arena {
  public:
   struct Options {
-    // Addresses, not memory. Where the system refuses so many, fewer are taken, and more than that
-    // are left: other parts of the process need some too.
+    // Addresses, not memory. If the system refuses so many, fewer are reserved, so that at least as
+    // many are left to other parts of the process.
     std::size_t reserve_bytes = std::size_t{64} << 30;
     bool huge_pages = false;  // ask the system for 2 MiB pages
   };
@@ -38,8 +39,8 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  // Returns `bytes` of undefined values at a multiple of kAlignment. Running out of addresses is
-  // our own mistake: limits keep a step's results far below. A buffer outlives its arena's owner.
+  // Returns `bytes` of undefined values at a multiple of kAlignment. Running out of addresses fails
+  // a check: limits keep a step's results far below. A buffer may outlive the arena's owner.
   BufferRef allocate(std::size_t bytes);
 
   std::size_t reserved_bytes() const { return reserved_bytes_; }
@@ -47,8 +48,8 @@ class Arena {
 
  private:
   class Span;
-  // Held for tens of nanoseconds some hundred times a step, nearly always by one thread: a mutex
-  // took a third of an allocation's time.
+  // It is held for tens of nanoseconds, some hundred times a step, nearly always by one thread. A
+  // mutex took a third of an allocation's time.
   class SpinLock {
    public:
     void lock();
@@ -78,15 +79,15 @@ class Arena {
   std::vector<Span*> free_nodes_;
   std::size_t used_bytes_ = 0;
   std::size_t num_lent_ = 0;  // spans
-  bool has_owner_ = true;     // without one, the last span's return ends the arena
+  bool has_owner_ = true;     // false: the return of the last span deletes the arena
 };
 
-// Maps zeroed memory of its own, given back to the system on the last release. kResourceExhausted
-// where the system refuses.
+// Maps zeroed memory outside of any arena. The last release returns it to the system.
+// kResourceExhausted: the system refuses.
 Result<BufferRef> map_zeroed_bytes(std::size_t bytes, bool huge_pages);
 
-// Has the system give the pages of mapped bytes now that it would give where they are first
-// touched; values stay. A system that cannot (Linux before 5.14, others) gives them then.
+// Makes the system allocate the pages of mapped bytes now instead of at their first touch; values
+// stay. On systems without this function (Linux before 5.14, others) it does nothing.
 void prefault(std::span<std::byte> bytes);
 
 }  // namespace pagoda

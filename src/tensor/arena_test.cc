@@ -131,7 +131,7 @@ TEST(MapZeroedBytes, IsZeroAndItsOwn) {
 }
 
 #ifdef MADV_POPULATE_WRITE
-// Returns how many pages of the bytes the system has given.
+// Returns how many pages of the bytes the system has allocated.
 std::ptrdiff_t num_resident_pages(std::span<std::byte> bytes) {
   std::vector<unsigned char> pages(bytes.size() / sysconf(_SC_PAGESIZE) + 1);
   EXPECT_EQ(mincore(bytes.data(), bytes.size(), pages.data()), 0);

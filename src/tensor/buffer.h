@@ -1,4 +1,4 @@
-// Buffer: memory that a backend owns, counted by the Tensors that read it.
+// Buffer: memory that a backend owns, with a count of the handles that use it.
 #pragma once
 
 #include <atomic>
@@ -10,10 +10,10 @@
 
 namespace pagoda {
 
-// The place of a buffer's bytes. It decides who may read them there.
+// The place of a buffer's bytes. It decides which code may read them.
 enum class MemorySpace : std::uint8_t {
-  kHost,    // everybody
-  kDevice,  // the backend alone: Exec::read() brings them to the host
+  kHost,    // the host and the backend
+  kDevice,  // the backend alone: Exec::read() copies them to the host
 };
 
 class Buffer {
@@ -30,11 +30,11 @@ class Buffer {
   std::size_t size() const { return size_; }  // bytes
 
  protected:
-  // Describes memory. data: null where the host cannot read it.
+  // Describes memory. data: null if the host cannot read it.
   Buffer(MemorySpace space, std::byte* data, std::size_t size)
       : space_(space), data_(data), size_(size) {}
   virtual ~Buffer() = default;
-  // Gives the memory back once the last handle is gone, to the arena that lent it or to the system.
+  // Returns the memory to its arena or to the system, after the last handle is released.
   virtual void release() = 0;
 
   const MemorySpace space_;
@@ -46,8 +46,8 @@ class Buffer {
   std::atomic<int> references_{0};
 };
 
-// A counted handle. Copying is thread-safe, as a shared_ptr's is; it allocates nothing, which a
-// shared_ptr to a span of an arena would (design: no memory allocated in a decode step).
+// A counted handle. Copying is thread-safe, as with a shared_ptr. A shared_ptr to an arena's span
+// would allocate memory, which a decode step must not do; this handle does not.
 class BufferRef {
  public:
   BufferRef() = default;

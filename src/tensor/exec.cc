@@ -8,11 +8,11 @@
 namespace pagoda {
 namespace {
 
-// Products on native backends gain nothing from more rows of a step than that, and a step's memory
-// grows with them: 2048 tokens of a hidden size of 1024 take 84 MB, a quarter of a small
-// checkpoint.
+// The tokens of a step on native backends. More rows do not make products faster, but need more
+// memory: 2048 tokens of a hidden size of 1024 take 84 MB, a quarter of a small checkpoint.
 constexpr int kNativeTokens = 512;
-// But threads wait for each other less often, and have larger parts of attention.
+// With many threads more tokens help: threads wait for each other less often, and have larger parts
+// of attention.
 constexpr int kTokensPerThread = 128;
 
 constexpr std::array<BackendTraits, kNumBackends> kTraits = {{

@@ -1,8 +1,8 @@
-// OpProfile: what the ops of a model's steps cost: calls, seconds, bytes and products of each.
+// OpProfile: the cost of the ops in a model's steps: calls, seconds, bytes and products of each.
 //
-// An Exec carries one where the user asked for it (`--profile`). Else it has none, which costs an
-// op a branch. Ops that run alike are one line: the same op, on weights of the same shape and
-// format, in the same phase. Only native backends run an op when it is called, so only they can be
+// An Exec has a profile if the user asked for it (`--profile`). Else it has none, and an op only
+// tests for that. Calls count together if they have the same op, weights of the same shape and
+// format, and the same phase. Only native backends run an op when it is called, so only they can be
 // profiled.
 #pragma once
 
@@ -17,8 +17,8 @@
 namespace pagoda {
 
 enum class StepPhase : std::uint8_t {
-  kPrefill,  // the step computes prompt tokens, beside decodes or not
-  kDecode,   // one token a sequence
+  kPrefill,  // the step computes prompt tokens, with or without decodes
+  kDecode,   // one token per sequence
 };
 inline constexpr std::size_t kNumStepPhases = 2;
 
@@ -29,11 +29,11 @@ struct OpCall {
   std::int64_t rows = 0;    // of its weight
   std::int64_t cols = 0;
   double read_bytes = 0;  // weights, keys, values and inputs, once each
-  double products = 0;    // that are summed: multiply-adds
+  double products = 0;    // multiply-adds
 };
 
 struct OpTotals {
-  OpCall call;  // what the calls have in common; its bytes and products are the sums
+  OpCall call;  // the common fields of the calls; its bytes and products are sums
   StepPhase phase = StepPhase::kPrefill;
   std::int64_t num_calls = 0;
   double seconds = 0;
@@ -41,14 +41,14 @@ struct OpTotals {
 
 struct PhaseTotals {
   std::int64_t num_steps = 0;
-  double seconds = 0;  // of whole steps, whatever they do besides ops
+  double seconds = 0;  // of whole steps, work outside of ops included
 };
 
 // Thread-safe: the engine's thread adds, others read.
 class OpProfile {
  public:
   void begin_step(StepPhase phase);
-  void end_step();  // of the step begun last; a step that failed has no end and counts nothing
+  void end_step();  // of the step begun last; a failed step is not ended and not counted
   void add(const OpCall& call, double seconds);
   void clear();
 
@@ -63,8 +63,10 @@ class OpProfile {
   PhaseTotals phases_[kNumStepPhases];
 };
 
-// Times the rest of the block it stands in: OpTimer timer(exec, [&] { return OpCall{...}; });
-// `describe` is only called where there is a profile.
+// Times the rest of the block in which it is declared. `describe` is only called if there is a
+// profile.
+//
+//   OpTimer timer(exec, [&] { return OpCall{...}; });
 class OpTimer {
  public:
   template <typename Describe>

@@ -66,7 +66,7 @@ TEST(OpProfile, CountsOnlyStepsThatEnd) {
   EXPECT_EQ(profile.phase(StepPhase::kPrefill).num_steps, 0);
 }
 
-// Has a profile or none, and computes nothing.
+// Carries a profile or none, and computes nothing.
 class IdleExec : public Exec {
  public:
   IdleExec() : Exec(Backend::kReference) {}

@@ -1,4 +1,4 @@
-// read_values: what an op has computed, as numbers on the host.
+// read_values: reads an op's result as numbers on the host.
 #pragma once
 
 #include <cstddef>
@@ -9,13 +9,13 @@
 
 namespace pagoda {
 
-// Returns the values whose bytes Exec::read() or read_packet() has given.
+// Returns bytes from Exec::read() or read_packet() as values.
 template <typename T>
 std::span<const T> values_in(std::span<const std::byte> bytes) {
   return std::span(reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T));
 }
 
-// Returns Exec::read()'s bytes, which are T's; errors and lifetime are its own.
+// Returns the bytes of Exec::read() as values of T. Errors and lifetime are those of Exec::read().
 template <typename T>
 Result<std::span<const T>> read_values(Exec& exec, const Tensor& tensor) {
   PAGODA_ASSIGN_OR_RETURN(const std::span<const std::byte> bytes, exec.read(tensor));

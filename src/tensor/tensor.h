@@ -1,8 +1,8 @@
 // Tensor: a cheap, counted handle to an array of a backend: dtype, shape, strides, and a place in a
 // Buffer.
 //
-// A Tensor never computes. Views share the buffer; ops (src/ops) make new ones. Copying a handle is
-// thread-safe; the values belong to the engine thread.
+// A Tensor never computes. Views share the buffer; ops (src/ops) make new tensors. Copying a handle
+// is thread-safe; the values belong to the engine thread.
 #pragma once
 
 #include <array>
@@ -35,16 +35,16 @@ class Tensor {
 
   // Returns the same elements under another shape; needs contiguity.
   Tensor view(const Shape& shape) const;
-  // Returns rows [begin, end) of extent `axis`.
+  // Returns indices [begin, end) of dimension `axis`.
   Tensor slice(int axis, std::int64_t begin, std::int64_t end) const;
-  // Returns the same view of another buffer, which is as long at least.
+  // Returns the same view of another buffer, which must be at least as long.
   Tensor over(BufferRef buffer) const;
-  // Splits the last extent in two: [tokens, heads * head_dim] as [tokens, heads, head_dim], strides
-  // kept.
+  // Splits the last extent in two: [tokens, heads * head_dim] becomes [tokens, heads, head_dim],
+  // strides are kept.
   Tensor split_last(std::int64_t outer, std::int64_t inner) const;
 
-  // Returns the first element's address, of memory that the host can read. T must be the dtype's
-  // type.
+  // Returns the first element's address. REQUIRES: the host can read the memory, and T is the
+  // dtype's type.
   template <typename T>
   T* data() const {
     PAGODA_CHECK(dtype_of<T> == dtype_, "a tensor is read as another dtype than its own");

@@ -1,4 +1,4 @@
-// UploadPacket: arrays of the host that go to a backend together, as Exec::upload_packet() has it.
+// UploadPacket: host arrays that are uploaded together, by Exec::upload_packet().
 #pragma once
 
 #include <array>
@@ -16,7 +16,8 @@ class UploadPacket {
  public:
   static constexpr std::size_t kMostArrays = 10;
 
-  // Adds values, which live until upload(); `to`, which outlives this, becomes their tensor then.
+  // Adds values; upload() makes them the tensor `to`. REQUIRES: the values live until upload(), and
+  // `to` outlives this object.
   template <typename T>
   void add(std::span<const T> values, const Shape& shape, Tensor& to) {
     PAGODA_CHECK(size_ < kMostArrays, "[packet] too many arrays");

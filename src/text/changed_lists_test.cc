@@ -1,5 +1,5 @@
-// Lists that a template changes, as Kimi-K2's does. jinja_goldens_test.cc holds their methods to
-// Python's.
+// Templates that change lists, such as Kimi-K2's. jinja_goldens_test.cc compares the list methods
+// with Python's.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ std::string rendered(std::string_view text) {
   const auto second = chat_template->render(input);
   EXPECT_EQ(first.ok(), second.ok());
   if (!first.ok()) return first.status().message();
-  EXPECT_EQ(*first, *second);  // a list that the template writes is new each time
+  EXPECT_EQ(*first, *second);  // each rendering starts with a new list
   return *first;
 }
 
@@ -34,7 +34,7 @@ TEST(ChangedLists, WhatCannotBeIsSaid) {
   EXPECT_THAT(rendered("{% set l = [] %}{{ l.extend(none) }}"), HasSubstr("got none"));
   EXPECT_THAT(rendered("{{ messages.append(1) }}"),
               HasSubstr("expected a list that the template has written"));
-  // It could neither be printed nor freed.
+  // A list that holds itself could neither be printed nor freed.
   EXPECT_THAT(rendered("{% set l = [] %}{{ l.append(l) }}"), HasSubstr("cannot hold itself"));
   EXPECT_THAT(rendered("{% set l = [] %}{% set m = [{'a': (l,)}] %}{{ l.extend(m) }}"),
               HasSubstr("cannot hold itself"));

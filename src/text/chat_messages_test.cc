@@ -1,4 +1,4 @@
-// A request's messages are normalised before a template sees them (rust/text/src/messages.rs).
+// Tests how a request's messages are normalised before rendering (rust/text/src/messages.rs).
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ std::string rendered(std::string_view text, std::string_view messages, std::stri
   return result.ok() ? *result : "failed: " + result.status().message();
 }
 
-// Llama 3.1's way: a message that has the key is a call.
+// Llama 3.1's template: a message with the key `tool_calls` is a call, even if the value is null.
 constexpr std::string_view kAsksForTheKey =
     "{% for m in messages %}{% if 'tool_calls' in m %}{% if m.tool_calls | length != 1 %}"
     "{{ raise_exception('single tool-calls only') }}{% endif %}[call {{ "
@@ -73,7 +73,7 @@ TEST(ChatMessagesTest, ThoughtsBesideACallAreNoErrorForGptOss) {
   EXPECT_EQ(rendered(refuses, message("null")), "hm");
 }
 
-// DeepSeek's way, whose calls are text added to text.
+// DeepSeek's template finds calls by absent content and concatenates their arguments as text.
 constexpr std::string_view kAsksForNone =
     "{% for m in messages %}{% if m['role'] == 'assistant' and m['content'] is none %}"
     "{{ '[call ' + m['tool_calls'][0]['function']['arguments'] + ']' }}{% else %}[{{ m['content'] "

@@ -23,7 +23,7 @@ Status no_template(std::string_view where) {
       where);
 }
 
-// Returns the text of the template of a name in [{"name": "default", "template": "..."}, ...].
+// Returns the text of the named template from a list [{"name": "default", "template": "..."}, ...].
 std::optional<std::string> named_template(const nlohmann::json& list, std::string_view name) {
   for (const auto& entry : list) {
     if (!entry.is_object() || entry.value("name", nlohmann::json()) != name) continue;

@@ -225,7 +225,7 @@ TEST(ChatTemplateTest, NestingEndsNeitherTheStackNorTheProcess) {
               HasSubstr("expected at most 1048576 bytes"));
 }
 
-// A client's template takes nothing from others.
+// A stopped rendering must not cost later renderings time or memory.
 TEST(ChatTemplateTest, RenderingsThatAreStoppedTakeNothingFromOthers) {
   constexpr const char* kTemplate =
       "{% set ns = namespace(x='aaaaaaaa') %}{% if messages[0].content == 'memory' %}"
@@ -240,7 +240,7 @@ TEST(ChatTemplateTest, RenderingsThatAreStoppedTakeNothingFromOthers) {
   const ChatInput plain = {.messages_json = kHello};
   std::int64_t resident = 0;
   for (int i = 0; i < 40; ++i) {
-    // By then the allocator keeps as much of what was freed as it ever will.
+    // By then the allocator has reached the most freed memory that it keeps.
     if (i == 20) resident = peak_resident_bytes();
     EXPECT_THAT(
         text_of(of_memory->render({.messages_json = R"([{"role": "user", "content": "memory"}])"})),

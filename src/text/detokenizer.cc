@@ -11,7 +11,7 @@ struct Detokenizer::Rust {
 
 namespace {
 
-// Returns the text. Every id decodes to something, so an error here is the crate's mistake.
+// Returns the call's text. Every id decodes to some text, so an error here is a bug of the crate.
 template <typename Call>
 std::string checked(Call&& call) {
   auto text = call_rust(StatusCode::kInternal, "[detokenizer] ", std::forward<Call>(call));

@@ -1,8 +1,9 @@
-// Token ids to text, one at a time, for streams: what comes out is final and is whole characters.
+// Converts token ids to text, one at a time, for streams. Returned text is final and consists of
+// whole characters.
 //
-// The pieces of push and finish, joined, are Tokenizer::decode of all the ids. Bytes of a character
-// that is not complete are held back, four at most; an id costs the length of its own text,
-// whatever came before.
+// The results of push and finish, joined, equal Tokenizer::decode of all the ids. At most four
+// bytes of an incomplete character are held back. The cost of an id depends on its own text alone,
+// not on the text before it.
 #pragma once
 
 #include <memory>
@@ -14,12 +15,12 @@ namespace pagoda {
 
 struct DetokenizerOptions {
   bool skip_special_tokens = true;
-  // The text goes on where a prompt ended, so that the first token keeps its leading space (as in
-  // vLLM: " Paris", where SentencePiece's decoder alone gives "Paris").
+  // The text continues a prompt, so that the first token keeps its leading space. As in vLLM the
+  // result is " Paris", although SentencePiece's decoder alone gives "Paris".
   bool continues_text = false;
 };
 
-// Not thread-safe: one a stream. It keeps the tokenizer alive.
+// Not thread-safe: each stream needs its own. It keeps the tokenizer alive.
 class Detokenizer {
  public:
   Detokenizer(std::shared_ptr<const Tokenizer> tokenizer, DetokenizerOptions options);
@@ -27,11 +28,10 @@ class Detokenizer {
   Detokenizer(Detokenizer&&) noexcept;
   Detokenizer& operator=(Detokenizer&&) noexcept;
 
-  // Takes a token, and returns the text that is complete now. An id without a token (a padded
-  // vocabulary has such) adds nothing.
+  // Takes a token, and returns the text that is complete so far. An id without a token, as in a
+  // padded vocabulary, adds nothing.
   std::string push(int id);
-  // Ends the text: U+FFFD for a character that was not completed. Afterwards the next id starts on
-  // a whole character again.
+  // Ends the text, with U+FFFD for an incomplete character. A later id starts a new character.
   std::string finish();
 
  private:

@@ -9,7 +9,7 @@
 namespace pagoda {
 namespace {
 
-// Returns whether the text ends inside of a character or holds a broken one.
+// Returns whether the text is valid UTF-8 made of whole characters.
 bool is_utf8(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::ignore) ==
          json_text(nlohmann::json(text));
@@ -37,7 +37,7 @@ TEST(DetokenizerTest, PiecesJoinedAreTheDecodedText) {
       const bool skip_special_tokens = round % 2 == 0;
       Detokenizer stream(tokenizer, {.skip_special_tokens = skip_special_tokens});
       std::vector<int> ids(random() % 20);
-      // Half of the rounds stay among byte tokens and single bytes, where characters break.
+      // Half of the rounds use only byte tokens and single bytes, which split characters.
       const int limit = round % 4 < 2 ? tokenizer->vocab_size() : 262;
       std::string text;
       for (int& id : ids) {

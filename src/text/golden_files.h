@@ -1,4 +1,4 @@
-// For tests: the golden files of src/text/testdata, which the scripts beside them make.
+// For tests: reads the golden files of src/text/testdata. Scripts in that folder generate them.
 #pragma once
 
 #include <fmt/format.h>
@@ -19,14 +19,14 @@ inline std::filesystem::path test_data() {
   return testing::source_path("src/text/testdata");
 }
 
-// Reads a golden file whose objects keep their order: templates print them as they come.
+// Reads a golden file and keeps the order of object keys, because templates print keys in order.
 inline OrderedJson read_golden(std::string_view name) {
   std::ifstream file(test_data() / name);
   return parse_ordered_json(file);
 }
 
-// Builds a vocabulary: "tokens" has [id, token, type] for the tokens that the golden texts need;
-// the other ids get names of no use.
+// Builds a vocabulary. "tokens" has [id, token, type] for each token that the golden texts need;
+// the other ids get placeholder names.
 inline GgufVocabulary golden_vocabulary(const OrderedJson& golden) {
   GgufVocabulary vocabulary = {.model = golden.at("model"), .pre = golden.value("pre", "")};
   const size_t num_tokens = golden.at("num_tokens");

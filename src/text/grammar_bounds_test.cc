@@ -1,4 +1,4 @@
-// Bounds of the time and the memory that grammars take.
+// Tests the bounds on time and memory of grammars.
 #include "text/grammar.h"
 
 #include <gmock/gmock.h>
@@ -15,8 +15,8 @@
 #include "text/grammar_test_rig.h"
 
 #ifdef __SANITIZE_ADDRESS__
-// Returns what the leak sanitizer overlooks. A stop that comes while this crate moves a tree may
-// leave the tree behind: seen once in 120 stops, 3 kB.
+// Returns the leaks that the leak sanitizer ignores. A job stopped while regex_syntax moves a tree
+// may leak the tree: observed once in 120 stops, 3 kB.
 // NOLINTNEXTLINE(bugprone-reserved-identifier,readability-identifier-naming)
 extern "C" const char* __lsan_default_suppressions() {
   return "leak:regex_syntax\n";
@@ -79,7 +79,7 @@ TEST_F(GrammarTest, BombsAreRefusedOrStopSoon) {
   };
   const std::int64_t resident = peak_resident_bytes();
   for (const GrammarSpec& bomb : bombs) {
-    const double started = process_cpu_seconds();  // others' work takes none of it
+    const double started = process_cpu_seconds();  // CPU time, so that other processes do not count
     const auto compiled = compiler_.compile(bomb);
     if (compiled.ok()) {
       const auto source = (*compiled)->clone();
@@ -97,7 +97,7 @@ TEST_F(GrammarTest, BombsAreRefusedOrStopSoon) {
 
 TEST_F(GrammarTest, NumbersEndAndDigitsOfStringsGoOn) {
   const int digit = tokenizer_->encode("1").value()[0];
-  // Gives digits for as long as the grammar takes any; returns how many.
+  // Returns how many digits in a row the grammar accepts.
   const auto count_digits = [&](TokenMaskSource& source) {
     int count = 0;
     for (; count < 1000 && std::ranges::count(allowed(source), digit) > 0; ++count)
@@ -113,7 +113,7 @@ TEST_F(GrammarTest, NumbersEndAndDigitsOfStringsGoOn) {
   EXPECT_EQ(digits_of(numbers, "["), 80);
   EXPECT_EQ(digits_of(numbers, "[12, 0."), 80);
   EXPECT_EQ(digits_of(R"({"type": "string"})", "\""), 1000);
-  // Digits that the grammar asks for come all the same.
+  // Digits that the schema requires are not limited.
   EXPECT_EQ(digits_of(R"({"type": "string", "pattern": "^[0-9]{100}$"})", "\""), 100);
   const auto answer =
       start(GrammarKind::kAnswer, "start: call\ncall: %json {\"type\": \"integer\"}\n");
@@ -121,13 +121,13 @@ TEST_F(GrammarTest, NumbersEndAndDigitsOfStringsGoOn) {
   EXPECT_EQ(count_digits(*start(GrammarKind::kRegex, "[0-9]+")), 1000);
 }
 
-// The library's trie has room for tokens of a thousand bytes.
+// Tokens of more than a thousand bytes do not fit into the library's trie.
 TEST_F(GrammarTest, AVocabularyWithVeryLongTokensHasGrammars) {
-  const int first = tokenizer_->vocab_size() - 1;  // in the place of the one that ends a text
+  const int first = tokenizer_->vocab_size() - 1;  // id of runs[0]
   std::vector<std::string> runs;
   for (const int length : {255, 256, 1000, 1001, 1025, 100'000}) runs.emplace_back(length, 'a');
   for (const bool is_huge : {false, true}) {
-    if (is_huge) {  // together more than the trie holds
+    if (is_huge) {  // together more bytes than the trie can hold
       for (int i = 0; i < 5000; ++i) runs.push_back(fmt::format("b{}", i) + std::string(990, 'b'));
     }
     GrammarCompiler compiler(make_tokenizer(runs), {});
@@ -144,7 +144,7 @@ TEST_F(GrammarTest, AVocabularyWithVeryLongTokensHasGrammars) {
   }
 }
 
-// A client's grammar takes nothing from others.
+// A stopped compilation must not cost later compilations time or memory.
 TEST_F(GrammarTest, CompilationsThatAreStoppedTakeNothingFromOthers) {
   std::string schema = R"({"anyOf": [)";
   std::string lark = "start: ";
@@ -165,7 +165,7 @@ TEST_F(GrammarTest, CompilationsThatAreStoppedTakeNothingFromOthers) {
       limits.processor_time = std::chrono::milliseconds(30);
     }
     GrammarCompiler compiler(tokenizer_, {}, limits);
-    const int num_stops = for_memory ? 120 : 20;  // more than the allocator may keep
+    const int num_stops = for_memory ? 120 : 20;  // enough to exceed what the allocator may keep
     for (int i = 0; i < num_stops; ++i) {
       const Status status = compiler.compile(bombs[i % bombs.size()]).status();
       EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << i;
@@ -181,8 +181,8 @@ TEST_F(GrammarTest, CompilationsThatAreStoppedTakeNothingFromOthers) {
   EXPECT_LT(peak_resident_bytes() - resident, (std::int64_t{200} << 20) + kMaxKeptBytes);
 }
 
-// A job that is stopped while an error takes its trace of the stack would keep the lock over all
-// traces. All other threads would wait for it: seen once, where RUST_BACKTRACE was set.
+// A job may be stopped while an error captures a stack trace, and then never releases the lock on
+// traces. All other threads would wait for that lock: observed once, with RUST_BACKTRACE set.
 TEST(GrammarStops, ErrorsTakeNoTracesOfTheStack) {
   const char* setting = std::getenv("RUST_LIB_BACKTRACE");
   ASSERT_NE(setting, nullptr);

@@ -1,7 +1,7 @@
-// Keyword by keyword of JSON Schema, and type by type of pydantic: taken, with what an answer may
-// and may not be, or refused with its place. testdata/schema_keywords.json is written by hand (an
-// object that lists properties has no others there); testdata/record_pydantic_schemas.py makes the
-// other.
+// Tests each keyword of JSON Schema and each type of pydantic. A schema is accepted, with valid and
+// invalid answers, or refused with the place of the error. testdata/schema_keywords.json is written
+// by hand; its expectations follow the rule that an object with listed properties allows no others.
+// testdata/record_pydantic_schemas.py generates the other file.
 #include <gmock/gmock.h>
 
 #include "text/grammar_test_rig.h"
@@ -40,7 +40,7 @@ class GrammarSchemaTest : public GrammarTest {
     }
   }
 
-  // Returns how many of those that are counted are accepted, and how many there are.
+  // Returns how many entries of "counted" are accepted, and how many there are.
   std::pair<int, int> check_table(std::string_view name) {
     const OrderedJson tables = read_golden(name);
     int num_taken = 0;

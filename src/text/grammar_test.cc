@@ -38,7 +38,7 @@ TEST_F(GrammarTest, AChoiceMayHoldAnyCharacter) {
   EXPECT_TRUE(takes_whole(GrammarKind::kContextFree, del, "x\x7f"));
 }
 
-// An answer without it would not be what the schema asks for.
+// Dropping the character would give an answer that the schema does not allow.
 TEST_F(GrammarTest, ACharacterThatCannotBeSaidIsNotLeftOut) {
   for (const char* schema :
        {R"({"const": "x\u0001y"})", R"({"enum": ["a", "x\u007f"]})", R"({"const": [["\u0000"]]})",
@@ -132,7 +132,7 @@ TEST_F(GrammarTest, SchemasHoldNestedObjectsInTheirOrder) {
   EXPECT_FALSE(takes_whole(GrammarKind::kJsonSchema, schema, R"({"b":  1, "a": []})"));
 }
 
-// As Python and JavaScript read it: a right request by /openapi.json.
+// Python and JavaScript accept such escapes, so /openapi.json declares such a request valid.
 TEST_F(GrammarTest, ARegexMayEscapeAnyCharacterBeyondAscii) {
   EXPECT_TRUE(takes_whole(GrammarKind::kRegex, R"(\Ð[\é]\\\d)", R"(Ðé\7)"));
   EXPECT_FALSE(takes_whole(GrammarKind::kRegex, R"(\\Ð)", "Ð"));

@@ -1,4 +1,4 @@
-// For tests: grammars over a small vocabulary, and what they take.
+// For tests: compiles grammars over a small vocabulary and checks which texts they accept.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,8 +16,8 @@
 
 namespace pagoda {
 
-// Makes a tokenizer of all bytes, some longer tokens, and control tokens, the last of which ends a
-// text.
+// Makes a tokenizer of all bytes, some longer tokens, and control tokens. The last control token
+// ends a text.
 inline std::shared_ptr<const Tokenizer> make_tokenizer(
     const std::vector<std::string>& more_tokens = {},
     const std::vector<std::string>& control_tokens = {}) {
@@ -52,7 +52,7 @@ class GrammarTest : public ::testing::Test {
     return source.status().message();
   }
 
-  // Returns the words of a mask: one more than the vocabulary has.
+  // Returns the number of words of a mask, one more than the vocabulary needs.
   std::size_t num_words() const { return (tokenizer_->vocab_size() + 31) / 32 + 1; }
   std::vector<int> allowed(TokenMaskSource& source) {
     std::vector<std::uint32_t> bits(num_words(), ~0u);
@@ -82,8 +82,8 @@ class GrammarTest : public ::testing::Test {
   }
   int eos() const { return *tokenizer_->eos_token_id(); }
 
-  // Draws a text of the grammar, each token drawn from those that are allowed; none if it did not
-  // end.
+  // Draws a random text, each token from those that the grammar allows. Returns none if the text
+  // does not end.
   std::optional<std::string> random_text(TokenMaskSource& source, std::mt19937& random) {
     std::string text;
     for (int i = 0; i < 400 && !source.is_stopped(); ++i) {

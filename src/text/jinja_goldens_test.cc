@@ -1,5 +1,6 @@
-// Chat templates of 70 models, and expressions of our own, against what Jinja2 makes of them:
-// testdata/make_jinja_goldens.py. The templates are fetched by tools/fetch_chat_templates.py.
+// Compares the chat templates of 70 models, and expressions written for the test, with the output
+// of Jinja2, which testdata/make_jinja_goldens.py records. tools/fetch_chat_templates.py fetches
+// the templates.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -16,8 +17,8 @@ namespace {
 
 using Json = OrderedJson;
 
-// Python cannot write a generator as JSON, so this one raises a TypeError. Here it prints what it
-// means.
+// In Python this template raises a TypeError, because a generator cannot be written as JSON. Here
+// it prints the generator's items.
 constexpr std::string_view kForgiven = "llama-cpp-deepseek-r1.jinja";
 
 const Json& goldens() {
@@ -53,7 +54,7 @@ Result<std::string> render(const std::string& name, const std::string& text,
        .unix_time = goldens()["unix_time"].get<std::int64_t>()});
 }
 
-// Returns the first line whose digest is not the golden one's, with its number.
+// Returns the first line, with its number, whose digest differs from the golden one.
 std::string first_difference(const std::string& text, const std::string& line_digits) {
   const size_t num_digits = goldens()["line_digits"];
   std::istringstream lines(text + '\n');

@@ -1,4 +1,5 @@
-// Texts of many pieces: where Tokenizer cuts them, and that the tokens do not show it.
+// Tests texts of many pieces: where Tokenizer cuts them, and that the cuts do not change the
+// tokens.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -15,7 +16,7 @@ std::vector<int> encode_inner(const Tokenizer& tokenizer, std::string_view text)
   return tokenizer.encode(text, {.add_special_tokens = false}).value();
 }
 
-// Returns words, numbers, line ends and what is rare.
+// Returns random words, numbers, line ends and rare characters.
 std::string random_words(std::mt19937& random, std::size_t num_bytes) {
   static constexpr std::string_view kParts[] = {
       " the",  "cat ",  "It's",  "we'LL",   "\n",         "\n\n",   "\r\n",   "  ",   "\t",
@@ -27,14 +28,15 @@ std::string random_words(std::mt19937& random, std::size_t num_bytes) {
   return text;
 }
 
-// Those that are known to cut between words.
+// Pre-tokenizers that always cut between words.
 constexpr const char* kWordCutters[] = {
     "gpt-2",    "default",   "smollm", "falcon", "dbrx",     "llama-bpe",   "qwen2",
     "qwen35",   "stablelm2", "tekken", "gpt-4o", "youtu",    "deepseek-v3", "spark2_5",
     "minicpm5", "jais-2",    "laguna", "afmoe",  "ufakzeka", "bailingmoe",  "seed-coder",
     "tiny_aya", "kimi-k2",   "bloom",  "viking", "chameleon"};
 
-// Merges come first that go across the places where long texts are cut, if nothing else cuts there.
+// Returns a vocabulary whose best merges cross the places where long texts are cut. Only a cut by
+// the pre-tokenizer prevents these merges.
 GgufVocabulary vocabulary_across_cuts() {
   GgufVocabulary vocabulary = golden_vocabulary(read_golden("pre_tokenizers.json")["vocabulary"]);
   std::vector<std::string> merges;
@@ -90,7 +92,7 @@ TEST(LongTexts, ALongTextIsTokenisedInPieces) {
     const std::string text = random_words(random, 2 * kPieceBytes);
     const auto tokenizer = *Tokenizer::from_gguf(vocabulary);
     EXPECT_LE(*tokenizer->longest_piece(text), kPieceBytes) << pre;
-    // An added token that goes from a word to the next keeps each text whole.
+    // An added token that spans two words prevents cuts, so each text stays whole.
     GgufVocabulary with_phrase = vocabulary;
     with_phrase.tokens.push_back("no such phrase");
     with_phrase.token_types.push_back(4);
@@ -110,7 +112,7 @@ TEST(LongTexts, OnlyTextsWithoutWordsHaveLongerPieces) {
   EXPECT_EQ(*tokenizer->longest_piece(digits + "\nx y" + digits), digits.size() + 2);
   EXPECT_EQ(*tokenizer->longest_piece(""), 0U);
   EXPECT_FALSE(tokenizer->longest_piece("\xff").ok());
-  // SentencePiece puts a space before each text that it is given.
+  // SentencePiece puts a space before each text, so a cut would add a space.
   const auto pieces =
       *Tokenizer::from_gguf(golden_vocabulary(read_golden("sentence_piece.json")["vocabulary"]));
   std::mt19937 random(14);
@@ -118,7 +120,7 @@ TEST(LongTexts, OnlyTextsWithoutWordsHaveLongerPieces) {
   EXPECT_EQ(*pieces->longest_piece(text), text.size());
 }
 
-// The post-processor's tokens go around the whole text, not around each piece.
+// The post-processor's tokens surround the whole text, not each piece.
 TEST(LongTexts, ALongTextHasOneBeginAndOneEnd) {
   auto json = read_golden("tiny/tokenizer.json");
   json["post_processor"] = parse_ordered_json(

@@ -16,18 +16,18 @@
 namespace pagoda {
 namespace {
 
-// Waking a thread and going back to sleep takes 15 us of the machine's time. On one without an idle
-// core it takes as much of the forward's.
+// Waking a thread and going back to sleep takes 15 us of CPU time. On a machine without an idle
+// core this delays the forward pass by as much.
 constexpr std::chrono::microseconds kLong(30);
-// Such a mask must not delay those queued behind it.
+// A mask that takes longer must not delay the masks queued after it.
 constexpr std::chrono::milliseconds kVeryLong(3);
 constexpr unsigned kMaxQuickThreads = 4;
 constexpr unsigned kMaxSlowThreads = 8;
 
 }  // namespace
 
-// One source's mask. The thread that has made it kRunning has the source and the mask for itself.
-// In the other phases they are the source's caller's.
+// The mask of one source. A thread that sets kRunning owns the source and the mask; in all other
+// phases the source's caller owns them.
 struct MaskPrefetcher::Job {
   enum class Phase : std::uint8_t { kIdle, kQueued, kRunning, kReady };
 
@@ -48,7 +48,7 @@ struct MaskPrefetcher::Job {
 };
 
 struct MaskPrefetcher::Queue {
-  // Threads and what they do, first come first served.
+  // A group of threads and their queue of jobs, first come first served.
   struct Lane {
     unsigned max_threads = 1;
     bool gives_way = false;
@@ -56,7 +56,7 @@ struct MaskPrefetcher::Queue {
     std::deque<std::shared_ptr<Job>> jobs;
     unsigned num_idle = 0;
     std::vector<std::thread> threads;
-    bool has_none = false;  // the system had no thread for it
+    bool has_none = false;  // the lane has no thread, because the system had none left
   };
 
   // Queues an idle job.
@@ -65,7 +65,8 @@ struct MaskPrefetcher::Queue {
     push_locked(job);
   }
 
-  // Takes the job back from the thread; returns true if its mask is ready.
+  // Takes the job back from the queue, after waiting if it is running. Returns whether its mask is
+  // ready.
   bool take(Job& job) {
     std::unique_lock lock(mutex);
     done.wait(lock, [&] { return job.phase != Job::Phase::kRunning; });
@@ -80,14 +81,14 @@ struct MaskPrefetcher::Queue {
 
   bool wait_for(const std::shared_ptr<Job>& job, Clock::TimePoint deadline) {
     std::unique_lock lock(mutex);
-    if (is_over) return true;  // its caller's
+    if (is_over) return true;  // the caller computes the mask itself
     if (job->phase == Job::Phase::kIdle) push_locked(job);
     if (lane_of(*job).has_none) return true;
     const auto is_ready = [&] { return is_over || job->phase == Job::Phase::kReady; };
     return done.wait_until(lock, deadline, is_ready);
   }
 
-  // Leaves a job undone: its source has ended.
+  // Cancels a queued job, because its source is being destroyed.
   void drop(Job& job) {
     const std::lock_guard lock(mutex);
     if (job.phase == Job::Phase::kQueued) job.phase = Job::Phase::kIdle;
@@ -119,7 +120,7 @@ struct MaskPrefetcher::Queue {
     lane.work.notify_one();
   }
 
-  // Leaves the lane with those that it has where the system has none left.
+  // Adds a thread. If the system has no thread left, the lane keeps the threads that it has.
   void add_thread(Lane& lane) {
     try {
       lane.threads.push_back(start_thread([this, &lane] { run(lane); }));
@@ -140,7 +141,7 @@ struct MaskPrefetcher::Queue {
       if (is_over) return;
       const std::shared_ptr<Job> job = std::move(lane.jobs.front());
       lane.jobs.pop_front();
-      if (job->phase != Job::Phase::kQueued) continue;  // its caller was faster
+      if (job->phase != Job::Phase::kQueued) continue;  // the caller took it back before
       job->phase = Job::Phase::kRunning;
       lock.unlock();
       job->status = job->fill(job->mask);
@@ -151,7 +152,7 @@ struct MaskPrefetcher::Queue {
   }
 
   std::mutex mutex;
-  std::condition_variable done;  // for those who wait for a mask
+  std::condition_variable done;  // notified when a mask is ready
   bool is_over = false;
   const unsigned num_cores = std::thread::hardware_concurrency();
   Lane quick{.max_threads = std::clamp(num_cores / 2, 1u, kMaxQuickThreads)};
@@ -188,7 +189,8 @@ class PrefetchingMaskSource final : public TokenMaskSource {
   bool is_mask_near() const override { return queue_->is_near(*job_); }
 
   bool wait_for_mask(Clock::TimePoint deadline) override {
-    // Before the first call of fill_mask() only its caller knows the size.
+    // Only the caller of fill_mask() knows the mask's size, so no mask is computed ahead of the
+    // first call.
     return job_->mask.empty() || queue_->wait_for(job_, deadline);
   }
 

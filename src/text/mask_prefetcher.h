@@ -1,10 +1,11 @@
-// MaskPrefetcher: threads that compute masks ahead, from the moment that a source has accepted a
-// token, where the source's mask before took long. The engine's thread goes on with the next
-// forward meanwhile. It computes a mask itself that is not begun when it asks for it, or that is
-// quicker than waking a thread is.
+// MaskPrefetcher: threads that compute the next mask as soon as a source has accepted a token, if
+// the source's previous mask took long. Meanwhile the engine's thread continues with the next
+// forward. It computes a mask itself if no thread has begun it, or if that is quicker than waking a
+// thread.
 //
-// Masks of sources whose last one took longer than 3 ms have threads of their own, one a core and
-// eight at most. These give way to the engine's: only samples with such masks wait.
+// Sources whose last mask took longer than 3 ms use a second group of threads, one per core and at
+// most eight. These run at a lower priority than the engine's, so that only samples with such masks
+// wait.
 #pragma once
 
 #include <memory>
@@ -13,9 +14,8 @@
 
 namespace pagoda {
 
-// Thread-safe; threads start when there is something for them. Where the system has none left,
-// masks are computed when they are asked for. Sources may outlive it, and then
-// compute their masks when they are asked.
+// Thread-safe; threads start when they are needed. If the system has no thread left, a mask is
+// computed when it is asked for. So are the masks of sources that outlive the prefetcher.
 class MaskPrefetcher {
  public:
   MaskPrefetcher();
@@ -23,7 +23,7 @@ class MaskPrefetcher {
   MaskPrefetcher(const MaskPrefetcher&) = delete;
   MaskPrefetcher& operator=(const MaskPrefetcher&) = delete;
 
-  // Says what `source` says.
+  // Wraps a source; the result gives the same masks and errors as `source`.
   std::unique_ptr<TokenMaskSource> wrap(std::unique_ptr<TokenMaskSource> source);
 
  private:

@@ -18,8 +18,9 @@ struct Calls {
   std::atomic<int> num_masks_elsewhere = 0;
 };
 
-// Its mask is a hash of what it has taken; every `slow_one`-th takes as long as `slow`, none if
-// that is 0. Stops after `length` tokens; token 13 is wrong, and after token 14 there is no mask.
+// A source whose mask is a hash of the accepted tokens. Masks whose hash is a multiple of
+// `slow_one` take the time `slow`; 0: no mask does. Stops after `length` tokens. Token 13 is
+// refused, and after token 14 there is no mask.
 class HashSource final : public TokenMaskSource {
  public:
   HashSource(Calls* calls, int length, unsigned slow_one = 0,
@@ -118,7 +119,7 @@ TEST(MaskPrefetcher, NobodyNeedWaitForVeryLongMasks) {
   }
   EXPECT_EQ(calls.num_masks, 8);
   EXPECT_EQ(calls.num_masks_elsewhere, 4);
-  // Asked for before a token has been accepted.
+  // No token has been accepted since the last mask, so nothing has been computed ahead.
   EXPECT_FALSE(sources[0]->wait_for_mask({}));
   EXPECT_TRUE(eventually([&] { return sources[0]->wait_for_mask({}); }));
 }
@@ -132,7 +133,7 @@ TEST(MaskPrefetcher, LeavesQuickMasksToTheirCaller) {
     ASSERT_TRUE(source->accept(token).ok());
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
-  EXPECT_LT(calls.num_masks_elsewhere, 5);  // a busy machine makes some slow
+  EXPECT_LT(calls.num_masks_elsewhere, 5);  // on a busy machine some masks are slow
 }
 
 TEST(MaskPrefetcher, ErrorsArriveWhereTheyWouldWithoutIt) {

@@ -1,5 +1,5 @@
-// Names that GGUF files give to ways of cutting text: the ids of each against Hugging Face's
-// tokenizers (pre_tokenizers.json) and against llama.cpp (llama_cpp.json).
+// Tests the names that GGUF files give to pre-tokenizers: the ids of each are compared with those
+// of Hugging Face's tokenizers (pre_tokenizers.json) and of llama.cpp (llama_cpp.json).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ std::vector<int> ids_of(const GgufVocabulary& vocabulary, std::string_view text,
   return tokenizer.ok() ? (*tokenizer)->encode(text, options).value() : std::vector<int>();
 }
 
-// Compares the ids of all texts.
+// Checks that all texts have the golden ids.
 void expect_golden_ids(const GgufVocabulary& vocabulary, const Golden& texts, const Golden& ids) {
   const auto tokenizer = Tokenizer::from_gguf(vocabulary);
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().message();
@@ -43,7 +43,7 @@ void expect_golden_ids(const GgufVocabulary& vocabulary, const Golden& texts, co
   }
 }
 
-// Returns all names that llama.cpp has, grouped by the way in which they cut texts.
+// Returns all names that llama.cpp has, grouped: names of one group cut texts in the same way.
 const std::vector<std::vector<const char*>>& names_of_each_way() {
   static const std::vector<std::vector<const char*>> names = {
       {"gpt-2", "phi-2", "jina-es", "jina-de", "jina-v1-en", "jina-v2-es", "jina-v2-de",
@@ -121,7 +121,7 @@ TEST(PreTokenizerTest, NamesOfOneWayGiveTheSameIds) {
   }
 }
 
-// A token that no merge makes is a piece's only where the checkpoint looks for whole ones first.
+// No merge makes this token. So only pre-tokenizers that look up whole pieces first find it.
 TEST(PreTokenizerTest, WholePiecesAreTakenWithoutMergesWhereTheCheckpointDoesSo) {
   GgufVocabulary vocabulary = shared_vocabulary();
   vocabulary.tokens.push_back("qzj");
@@ -171,7 +171,7 @@ TEST(PreTokenizerTest, MasksOfEncodersTakeTheSpaceBeforeThem) {
   EXPECT_THAT(ids_of(vocabulary, " \n[MASK]"), ElementsAre(bert_mask));
 }
 
-// "whitespace" comes with the model of that name and is for embeddings: it drops spaces.
+// llama.cpp also has the name "whitespace", but for an embedding model, and it drops spaces.
 TEST(PreTokenizerTest, NamesThatAreNotKnownAreRefused) {
   GgufVocabulary vocabulary = shared_vocabulary();
   for (const std::string name : {"whitespace", "gpt-2 phi-2", " ", "GPT-2", "gpt-2 ", "klingon"}) {
@@ -201,13 +201,13 @@ TEST(PreTokenizerTest, ModelsOfOtherKindsAreRefusedByName) {
   }
 }
 
-// The threes of a number that no text has are found in time that grows with its length alone.
+// The number is far longer than any in a real text. Cutting it takes time linear in its length.
 TEST(PreTokenizerTest, LongNumbersAreCutInThreesFromTheRight) {
   GgufVocabulary vocabulary = shared_vocabulary();
   vocabulary.merges = {"7 7", "77 7"};
   vocabulary.tokens.insert(vocabulary.tokens.end(), {"77", "777"});
   vocabulary.token_types.assign(vocabulary.tokens.size(), kPlainType);
-  constexpr int kNumDigits = 200'000;  // 2 more than a multiple of three
+  constexpr int kNumDigits = 200'000;  // two more than a multiple of three
   for (const char* pre : {"tiny_aya", "superbpe", "afmoe"}) {
     vocabulary.pre = pre;
     const std::vector<int> ids = ids_of(vocabulary, std::string(kNumDigits, '7'));
@@ -236,8 +236,8 @@ TEST(PreTokenizerTest, Gemma4MergesCharactersAsLlamaCppAndHuggingFaceDo) {
   EXPECT_EQ(*tokenizer->token_bytes(*tokenizer->token_to_id("<0xE7>")), "\xE7");
   EXPECT_EQ(*tokenizer->token_bytes(*tokenizer->token_to_id("▁")), " ");
 
-  // The name of the pre-tokenizer says the same of a vocabulary of the model gpt2, and the model
-  // says it whatever the name.
+  // With the model gemma4 the pre-tokenizer's name is ignored. With the model gpt2 a name of this
+  // group has the same effect.
   vocabulary.pre = "klingon";
   expect_golden_ids(vocabulary, golden["texts"], golden["ids"]);
   vocabulary.model = "gpt2";
@@ -259,10 +259,11 @@ TEST(PreTokenizerTest, Phi3sSpecialTokensTakeTheWhiteSpaceBehindThem) {
     vocabulary.model_name = name;
     expect_golden_ids(vocabulary, golden["texts"], ids);
   }
-  // llama.cpp does not know this spelling, which its own converter writes; the model is the same.
+  // llama.cpp does not recognise this spelling, although its own converter writes it. The model is
+  // the same.
   vocabulary.model_name = "Phi 3.5 Mini Instruct";
   expect_golden_ids(vocabulary, golden["texts"], golden["ids"]["Phi-3-mini"]);
-  // A special token that is to be taken as text strips nothing.
+  // A special token encoded as plain text strips no white space.
   const auto tokenizer = *Tokenizer::from_gguf(vocabulary);
   const EncodeOptions literal = {.add_special_tokens = false, .parse_special = false};
   EXPECT_EQ(*tokenizer->decode(*tokenizer->encode("<|user|>\n a", literal), true), "<|user|>\n a");

@@ -1,4 +1,5 @@
-// Declarations that the faces of the Rust crates share; only their .cc files include this file.
+// Declarations that the C++ wrappers of the Rust crates share; only their .cc files include this
+// file.
 #pragma once
 
 #include <stdlib.h>
@@ -16,10 +17,10 @@
 
 namespace pagoda {
 
-// Errors of the crates take no traces of the stack, whatever RUST_BACKTRACE says. A job of the
-// sandbox that is stopped while it takes one would take the lock over all traces with it. Every
-// later error of the process would wait for that lock. Set before main() begins, while no thread
-// reads the environment.
+// Disables stack traces in errors of the crates, whatever RUST_BACKTRACE says. A sandbox job that
+// is stopped while it captures a trace never releases the lock on traces. Every later error of the
+// process would wait for that lock. Set before main() begins, while no other thread reads the
+// environment.
 inline const bool kErrorsHaveNoTraces = ::setenv("RUST_LIB_BACKTRACE", "0", /*overwrite=*/1) == 0;
 
 struct Tokenizer::Rust {
@@ -35,8 +36,8 @@ inline rust_text::SandboxLimits rust_limits(const SandboxLimits& limits) {
           .num_milliseconds = static_cast<std::uint64_t>(limits.processor_time.count())};
 }
 
-// Makes a Status of the crate's error: of that code, or kUnavailable where the system lacks memory or
-// a thread (rust/sandbox has LACK).
+// Converts a crate's error to a Status. Its code is `code`, or kUnavailable if the system lacks
+// memory or a thread (see LACK in rust/sandbox).
 inline Status rust_status(StatusCode code, std::string_view context, const ::rust::Error& error) {
   constexpr std::string_view kLack = "lack: ";
   std::string_view what = error.what();
@@ -47,7 +48,7 @@ inline Status rust_status(StatusCode code, std::string_view context, const ::rus
   return {code, fmt::format("{}{}", context, what)};
 }
 
-// Makes a call into the crate, whose errors arrive as exceptions, as a Result.
+// Calls the crate and converts its errors, which arrive as exceptions, to a Result.
 template <typename Call>
 auto call_rust(StatusCode code, std::string_view context, Call&& call) -> Result<decltype(call())> {
   try {

@@ -52,8 +52,8 @@ void StopStrings::add(std::string_view string) {
   nodes_[node].match = nodes_[node].length;
 }
 
-// Links each node to its fallback, breadth first: a fallback is shorter than its node, so it is
-// linked before.
+// Links each node to its fallback. Breadth first, because a fallback is shorter than its node and
+// so must be linked before.
 void StopStrings::link() {
   std::vector<int> queue = {0};
   for (size_t i = 0; i < queue.size(); ++i) {

@@ -14,7 +14,7 @@ StopStrings stop_strings(const std::vector<std::string>& strings) {
   return *StopStrings::create(strings);
 }
 
-// The definition: the first end of any stop string; of those that end there, the longest.
+// The expected match: the first end of any stop string; among those that end there, the longest.
 struct Match {
   size_t begin;
   size_t end;
@@ -32,7 +32,7 @@ std::optional<Match> first_match(std::string_view text, const std::vector<std::s
   return std::nullopt;
 }
 
-// Returns the length of the longest suffix that begins a stop string.
+// Returns the length of the longest suffix that is a prefix of a stop string.
 size_t num_to_hold(std::string_view text, const std::vector<std::string>& strings) {
   for (size_t length = text.size(); length > 0; --length) {
     const std::string_view suffix = text.substr(text.size() - length);

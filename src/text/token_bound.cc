@@ -7,21 +7,21 @@
 namespace pagoda {
 namespace {
 
-// Ordinary text has 3 to 5 bytes a token: what has less than this a token is tokenised as a whole,
-// so that no such text that fits is tokenised twice.
+// Ordinary text has 3 to 5 bytes a token. A text with at most 8 bytes for each allowed token is not
+// checked here, so that ordinary text that fits is tokenised only once.
 constexpr std::size_t kSuspectBytesPerToken = 8;
 constexpr std::size_t kMinPieceBytes = 4 << 10;
 constexpr std::size_t kMaxPieceBytes = 64 << 10;
-constexpr std::size_t kMaxWordBytes = 256;  // looked through for a word's begin
+constexpr std::size_t kMaxWordBytes = 256;  // how far to search for the start of a word
 constexpr int kMaxCharBytes = 4;
-constexpr int kTokensOfACut = 32;  // that it may add, and more
+constexpr int kTokensOfACut = 32;  // more tokens than a cut can add
 
 bool is_space(char c) {
   return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-// Returns where a piece of about `size` bytes ends: before the single space in front of a word,
-// which nearly every pre-tokenizer cuts at, else between two characters.
+// Returns the end of a piece of about `size` bytes. It is before the single space in front of a
+// word, where nearly every pre-tokenizer cuts, else between two characters.
 std::size_t find_cut(std::string_view text, std::size_t size) {
   if (size >= text.size()) return text.size();
   for (std::size_t at = size; at > size - kMaxWordBytes; --at) {

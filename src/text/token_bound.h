@@ -1,5 +1,5 @@
-// Whether a text has far more tokens than there may be, found on its beginning: it is refused for
-// what the limit costs, not for what the text does.
+// Decides from the beginning of a text whether it has far more tokens than the limit. So a refusal
+// costs time proportional to the limit, not to the text.
 #pragma once
 
 #include <string_view>
@@ -9,13 +9,13 @@
 
 namespace pagoda {
 
-// Returns true where Tokenizer::encode() gives more than `max_tokens` tokens for the text. False
-// where its length or its beginning doesn't tell: then the text may fit or not.
+// Returns true if Tokenizer::encode() is certain to give more than `max_tokens` tokens for the
+// text. False if the text may fit, or if its length and beginning do not tell.
 //
-// It tokenises pieces, cut where a word begins, until they have enough tokens: about `max_tokens`,
-// whatever the text's length, of ordinary text. A cut may add tokens: it may go through a special
-// token's spelling, or a piece may get the space that a tokenizer puts before a text. Each piece
-// counts for less by more than that. Errors are encode()'s.
+// It tokenises pieces, cut before words, until they have enough tokens. For ordinary text these are
+// about `max_tokens` tokens, whatever the text's length. A cut may add tokens: it may split a
+// special token, or the tokenizer may put a space before a piece. So the count of each piece is
+// reduced by more than a cut can add. Errors are encode()'s.
 Result<bool> surely_exceeds(const Tokenizer& tokenizer, std::string_view utf8, int max_tokens);
 
 }  // namespace pagoda

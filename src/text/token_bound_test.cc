@@ -24,7 +24,7 @@ std::string words(std::mt19937& random, std::size_t num_bytes) {
   return text;
 }
 
-// A refusal on this ground is never wrong.
+// A text that surely_exceeds() refuses always has too many tokens.
 TEST(TokenBound, ATextHasMoreTokensThanItSaysThatItHas) {
   std::mt19937 random(7);
   int num_refused = 0;
@@ -46,7 +46,7 @@ TEST(TokenBound, ATextHasMoreTokensThanItSaysThatItHas) {
 TEST(TokenBound, AFarTooLongTextIsToldByItsBeginning) {
   std::mt19937 random(8);
   const auto tokenizer = real_tokenizer();
-  // The bytes behind the beginning are an error where they are looked at.
+  // The invalid byte after the beginning is an error only if the search reads that far.
   const std::string text = words(random, 20'000) + "\xff" + words(random, 4 << 20);
   EXPECT_FALSE(surely_exceeds(*tokenizer, text, 40'000).ok());
   EXPECT_TRUE(surely_exceeds(*tokenizer, text, 1000).value());
@@ -56,7 +56,7 @@ TEST(TokenBound, OfATextThatMayFitItSaysNothing) {
   const auto tokenizer = real_tokenizer();
   EXPECT_FALSE(surely_exceeds(*tokenizer, "the cat sat on the mat", 100).value());
   EXPECT_FALSE(surely_exceeds(*tokenizer, "", 0).value());
-  // Long, and still only a token for many bytes.
+  // The text is long, but each of its tokens has many bytes.
   std::string long_tokens;
   for (int i = 0; i < 20'000; ++i) long_tokens += "<|im_start|>";
   ASSERT_EQ(tokenizer->encode(long_tokens).value().size(), 20'000U);

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kTokenizerContext = "[tokenizer] ";
 
-// Returns a special token. tokenizer_config.json has it as a string, or as an object with a
+// Returns a special token, which tokenizer_config.json stores as a string or as an object with a
 // "content".
 std::string special_token(const nlohmann::json& config, const char* name) {
   const auto entry = config.find(name);
@@ -50,7 +50,7 @@ Status check_vocabulary(const GgufVocabulary& vocabulary) {
   return check_id_key(vocabulary, "unknown_token_id", vocabulary.unknown_token_id);
 }
 
-// Returns an error that names the command which makes a tokenizer.json of what is there.
+// Returns an error with the command that makes a tokenizer.json from the files in the folder.
 Status missing_file(const std::filesystem::path& folder) {
   std::error_code error;
   for (const char* other : {"tokenizer.model", "vocab.json"}) {
@@ -74,8 +74,8 @@ Status missing_file(const std::filesystem::path& folder) {
       folder.string());
 }
 
-// Returns whether special tokens take the white space behind them, as Phi-3's do. The format has no
-// key for it: as in llama.cpp the model's name decides, here also where it is written "Phi 3".
+// Returns whether special tokens absorb the white space after them, like Phi-3's. The format has no
+// key for it. As in llama.cpp the model's name decides; here the spelling "Phi 3" counts too.
 bool strips_behind_special(std::string_view model_name) {
   std::string name;
   for (const char c : model_name) {
@@ -85,7 +85,7 @@ bool strips_behind_special(std::string_view model_name) {
   return name.find("phi3") != std::string::npos;
 }
 
-// Returns the id to put around a text, -1 for none.
+// Returns the id to put at an end of a text; -1: none.
 int around_text(bool is_wanted, std::optional<int> id) {
   return is_wanted ? id.value_or(-1) : -1;
 }

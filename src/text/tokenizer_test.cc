@@ -186,7 +186,7 @@ TEST(TokenizerTest, TheSpacePrefixIsTheVocabularysChoice) {
   EXPECT_EQ(encode(*with, "the", plain), encode(*without, " the", plain));
   EXPECT_EQ(*with->decode(encode(*with, " the", plain), false), " the");
   EXPECT_EQ(*without->decode(encode(*without, " the", plain), false), " the");
-  // A token's bytes are those in the middle of a text.
+  // token_bytes() gives a token's bytes in the middle of a text, so the space stays.
   EXPECT_EQ(*with->token_bytes(encode(*with, "the", plain)[0]), " the");
   EXPECT_EQ(*with->token_bytes(*with->token_to_id("<0x0A>")), "\n");
 }
@@ -340,7 +340,7 @@ TEST_F(FolderTest, ThePostProcessorPutsPairsTogether) {
   json["post_processor"] = nullptr;
   write("tokenizer.json", json_text(json));
   EXPECT_TRUE((*Tokenizer::from_folder(folder_))->pair_parts()->between.empty());
-  // One that takes a single text alone has no way to put two together.
+  // A post-processor for single texts alone cannot put two texts together.
   json["post_processor"] = parse_ordered_json(R"({"type": "TemplateProcessing", "pair": [],
       "single": [{"Sequence": {"id": "A", "type_id": 0}}], "special_tokens": {}})");
   write("tokenizer.json", json_text(json));

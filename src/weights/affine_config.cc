@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr AffineWidths kMlxWidths{.bits = 4, .group_size = 64};  // where a module's entry has none
+constexpr AffineWidths kMlxWidths{.bits = 4, .group_size = 64};  // if a module's entry has none
 
 const json* find(const json& object, const char* key) {
   const auto it = object.find(key);
@@ -26,7 +26,7 @@ Status check_mode(const json& block, const std::string& where) {
                      printable(mode->dump(-1, ' ', true), 40));
 }
 
-// Reads a width. Without `otherwise` the key has to be there.
+// Reads a width. Without `otherwise` the key is required.
 Result<int> read_width(const json& block, const char* key, const std::string& where,
                        std::optional<int> otherwise) {
   const json* value = find(block, key);
@@ -74,7 +74,7 @@ Result<AffineConfig> read_block(const json& block, const std::string& where) {
   AffineConfig config;
   PAGODA_ASSIGN_OR_RETURN(config.widths, read_widths(block, where, std::nullopt));
   for (const auto& [module, value] : block.items()) {
-    // True stands for a module that is like all others.
+    // True means that the module has the common widths, so it needs no entry.
     if (value.is_boolean() && !value.get<bool>()) config.modules.emplace(module, std::nullopt);
     if (!value.is_object()) continue;
     PAGODA_ASSIGN_OR_RETURN(

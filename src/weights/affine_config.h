@@ -1,11 +1,11 @@
-// MLX's affine groups as config.json describes them, which mlx_lm writes so:
+// MLX's affine groups in config.json, in the form that mlx_lm writes:
 //
 //   "quantization": {"group_size": 64, "bits": 4, "mode": "affine",
 //                    "model.layers.0.mlp.down_proj": {"group_size": 64, "bits": 6},
 //                    "lm_head": false}
 //
-// The same object may stand under "quantization_config" too or alone; under that name other
-// libraries describe formats of their own.
+// The same object may be under "quantization_config" too, or only there. Other libraries use that
+// key for formats of their own.
 #pragma once
 
 #include <map>
@@ -23,15 +23,14 @@ struct AffineWidths {
 };
 
 struct AffineConfig {
-  AffineWidths widths;  // of modules without a name here
-  // By a module's path: a tensor's name without ".weight". Empty: that module is not quantised.
+  AffineWidths widths;  // of modules that are not in `modules`
+  // By a module's path: a tensor's name without ".weight". nullopt: that module is not quantised.
   std::map<std::string, std::optional<AffineWidths>, std::less<>> modules;
 };
 
-// Reads it from the whole text of config.json; empty: it says that nothing is quantised.
-// kUnsupported: another library's format, a mode that is not "affine", or widths that
-// quant/affine.h does not know; kInvalidArgument: a value of the wrong type; kDataLoss: no JSON
-// object. Each names the key.
+// Reads the groups from the whole text of config.json; nullopt: nothing is quantised. kUnsupported:
+// another library's format, a mode that is not "affine", or widths that quant/affine.h does not
+// know; kInvalidArgument: a value of the wrong type; kDataLoss: no JSON object. Each names the key.
 Result<std::optional<AffineConfig>> parse_affine_config(std::string_view config_json);
 
 }  // namespace pagoda

@@ -19,7 +19,7 @@ Status check_matrix(const HostTensor& tensor) {
                      printable(tensor.name), to_string(tensor.shape));
 }
 
-// Scales or biases, which are to be [rows, groups] of a plain type.
+// Checks scales or biases: they must be [rows, groups] of a plain type.
 Status check_numbers(const HostTensor& codes, const StoredTensor* numbers, const char* suffix) {
   const std::string name = printable(module_of(codes.name)) + suffix;
   if (numbers == nullptr) {
@@ -45,7 +45,7 @@ Status check_alike(const HostTensor& scales, const HostTensor& biases) {
                    printable(biases.name), describe(scales), describe(biases));
 }
 
-// Returns the widths of a matrix that has `words` words and `groups` groups in each row.
+// Returns the widths of a matrix with `groups` groups per row, from the config and the codes.
 Result<AffineWidths> widths_of(const HostTensor& codes, std::int64_t groups,
                                const AffineConfig& config) {
   const auto named = config.modules.find(module_of(codes.name));

@@ -1,4 +1,4 @@
-// A matrix of affine groups out of the three tensors in which a safetensors checkpoint stores it:
+// Joins the three tensors in which a safetensors checkpoint stores a matrix of affine groups:
 // NAME.weight [rows, cols * bits / 32] of U32, NAME.scales and NAME.biases [rows, cols /
 // group_size].
 #pragma once
@@ -17,10 +17,10 @@ struct AffineParts {
   const StoredTensor* biases = nullptr;
 };
 
-// Joins the matrix [rows, cols]. `codes` is there, of U32; all else is checked. A module that the
-// config names has the widths that it says; for any other its group size holds, and the shapes give
-// the bits, as mlx_lm reads such files. kDataLoss, kUnsupported: what is wrong, by the tensor's
-// name.
+// Joins the matrix [rows, cols] and checks its parts. A module that the config names has the widths
+// given there. For other modules the config has the group size, and the shapes give the bits, as in
+// mlx_lm. kDataLoss and kUnsupported name the tensor and say what is wrong. REQUIRES: `codes` is
+// not null, and has the type U32.
 Result<HostTensor> join_affine(const AffineParts& parts, const AffineConfig& config);
 
 }  // namespace pagoda

@@ -18,7 +18,7 @@ using testing::SafetensorsWriter;
 constexpr AffineLayout kLayout{.bits = 4, .group_size = 32};
 const std::string kName = "model.layers.0.mlp.up_proj";
 
-// Three tensors as a file has them, each for a test to spoil.
+// The three tensors of a stored matrix. A test may spoil each of them.
 struct Stored {
   explicit Stored(const AffineLayout& layout = kLayout, std::int64_t rows = 3,
                   std::int64_t cols = 128) {

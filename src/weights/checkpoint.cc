@@ -39,11 +39,11 @@ std::string config_path(const std::string& folder) {
 }
 
 bool is_there(const std::string& path) {
-  std::error_code ignored;  // what cannot be looked at is not there
+  std::error_code ignored;  // a path that cannot be examined counts as absent
   return std::filesystem::exists(path, ignored);
 }
 
-// Warns of an adapter in the folder. It may be of another model, or merged into the weights
+// Warns of an adapter in the folder. It may belong to another model, or be merged into the weights
 // already: the files do not say.
 void warn_of_adapter(const std::string& folder) {
   constexpr const char* kFile = "adapter_config.json";
@@ -53,7 +53,7 @@ void warn_of_adapter(const std::string& folder) {
       folder, kFile);
 }
 
-// Reads what the folder's config.json says of affine groups; nothing where there is no config.json.
+// Reads the affine groups that the folder's config.json describes; nothing without a config.json.
 Result<std::optional<AffineConfig>> read_affine_config(const std::string& folder) {
   const std::string path = config_path(folder);
   if (!is_there(path)) return std::optional<AffineConfig>();
@@ -122,7 +122,7 @@ Result<Checkpoint> Checkpoint::open_folder(const std::string& path) {
 
 namespace {
 
-// The beginnings of names of a text tower, and what it is called alone.
+// A prefix of the names in a text tower, and the prefix of these names in a model without towers.
 struct TowerPrefix {
   std::string_view stored;
   std::string_view canonical;
@@ -133,7 +133,7 @@ constexpr TowerPrefix kTowerPrefixes[] = {
     {"language_model.lm_head.", "lm_head."},
 };
 
-// The tensors of other towers beside a text's.
+// Prefixes of the tensors of other towers.
 constexpr std::string_view kOtherTowers[] = {"vision_tower.",
                                              "model.vision_tower.",
                                              "multi_modal_projector.",
@@ -147,8 +147,8 @@ constexpr std::string_view kOtherTowers[] = {"vision_tower.",
                                              "embed_audio.",
                                              "model.embed_audio."};
 
-// Keeps the tensors of the text tower under the names that it has alone. Returns false, and changes
-// nothing, where there is none.
+// Gives the text tower's tensors their names in a model without towers, and drops the tensors of
+// other towers. Returns false, and changes nothing, if there is no text tower.
 bool take_text_tower(std::vector<StoredTensor>& tensors) {
   bool is_tower = false;
   for (StoredTensor& stored : tensors) {
@@ -168,8 +168,8 @@ bool take_text_tower(std::vector<StoredTensor>& tensors) {
   return true;
 }
 
-// Gives the tensors of a model that was saved without its head the names that they have beneath one.
-// Returns false where that is not how it was saved.
+// Adds the prefix "model." to the names of a model that was saved without its head. Returns false
+// for other models.
 bool name_bare_model(std::vector<StoredTensor>& tensors) {
   const bool is_bare = std::ranges::any_of(tensors, [](const StoredTensor& stored) {
     return stored.tensor.name == "embed_tokens.weight";

@@ -1,10 +1,10 @@
 // Checkpoint: the tensors and metadata of a model on disk, whatever its format.
 //
 // Two formats are known: a folder as Hugging Face saves it, and a GGUF file. The folder has
-// config.json and *.safetensors with or without an index, in MLX's affine groups too. The GGUF file
-// may be the first of a split set. Files are memory-mapped read-only; every length and offset in
-// them is checked before use, so a HostTensor's bytes are always inside its file. Names are those
-// of the file; renamed() gives the canonical ones of its family.
+// config.json and *.safetensors with or without an index, possibly in MLX's affine groups. The GGUF
+// file may be the first of a split set. Files are memory-mapped read-only. Every length and offset
+// in them is checked before use, so a HostTensor's bytes are always inside its file. Names are
+// those of the file; renamed() gives the canonical names of its family.
 #pragma once
 
 #include <cstdint>
@@ -29,18 +29,18 @@ class Checkpoint {
   // Opens `path`: a folder, or a .gguf file. kNotFound: no such path, no weights in the folder.
   // kInvalidArgument: no regular file, a later part of a split set, a wrong value in config.json's
   // quantization. kDataLoss: truncated or contradictory. kUnsupported: a GGUF version or byte
-  // order, a quantization that is not MLX's. A tensor type that nothing here reads is found only
-  // when that tensor is asked for.
+  // order, a quantization that is not MLX's. An unsupported tensor type is an error only when that
+  // tensor is requested.
   static Result<Checkpoint> open(const std::string& path);
 
-  // Returns the same checkpoint with canonical names. A GGUF file's are those of the family's
-  // lists. A folder with a text tower keeps that tower's names, without those of other towers. A
-  // model that was saved without its head gets the names that it has beneath one. kDataLoss: two
+  // Returns the same checkpoint with canonical names. `names` translates those of a GGUF file. A
+  // folder with a text tower gets the names of a model without towers, and loses the tensors of
+  // other towers. A model that was saved without its head gets the prefix "model.". kDataLoss: two
   // tensors would have one name.
   Result<Checkpoint> renamed(const TensorNames& names) const;
 
   // Returns the tensor of that name; kNotFound names it. A matrix of affine groups is one tensor
-  // [rows, cols] under its weight's name; what is wrong with its parts is told here.
+  // [rows, cols] under its weight's name. Errors in its parts are reported here.
   Result<HostTensor> tensor(std::string_view name) const;
   bool has(std::string_view name) const;
   // Returns the names, sorted; without the scales and biases that belong to affine groups.
@@ -51,7 +51,7 @@ class Checkpoint {
   // Returns the folder; empty for a GGUF file.
   const std::string& folder() const { return folder_; }
   std::int64_t file_bytes() const { return file_bytes_; }  // of all weight files together
-  // Returns the paths of all files that say what the model computes: weights, and a folder's
+  // Returns the paths of all files that determine what the model computes: weights, and a folder's
   // config.json.
   const std::vector<std::string>& paths() const { return paths_; }
 

@@ -203,7 +203,8 @@ TEST(CheckpointTest, ATypeThatNothingReadsIsAnErrorOnceAskedFor) {
 const std::string kAffineConfig =
     R"({"quantization": {"group_size": 32, "bits": 4, "lm_head": {"group_size": 64, "bits": 8}}})";
 
-// Returns a folder in affine groups: two matrices of different widths, a norm, and a bias.
+// Returns the tensors of a folder with affine groups: two matrices of different widths, a norm, and
+// a bias.
 SafetensorsWriter affine_tensors() {
   std::vector<float> values(2 * 64);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 16);
@@ -222,7 +223,7 @@ void write_config(const TemporaryFolder& folder, const std::string& text) {
 TEST(CheckpointTest, AffineGroupsAreOneMatrixEach) {
   const TemporaryFolder folder;
   write_config(folder, kAffineConfig);
-  // Parts of a matrix in different files.
+  // Writes the parts of a matrix into different files.
   affine_tensors().write_sharded(folder.path(), 4);
   const auto checkpoint = Checkpoint::open(folder.path());
   ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();

@@ -20,8 +20,8 @@ T load(std::span<const std::byte> bytes, std::uint64_t index) {
   return value;
 }
 
-// Returns the string whose length word stands at `position`, and moves `position` past it. Parsing
-// has checked both.
+// Returns the string whose length is stored at `position`, and moves `position` past the string.
+// Parsing has checked that both are inside the file.
 std::string_view next_string(std::span<const std::byte> bytes, std::size_t& position) {
   std::uint64_t length = 0;
   std::memcpy(&length, bytes.data() + position, sizeof(length));

@@ -1,7 +1,7 @@
-// GgufFile: a GGUF file's metadata and tensors, checked and left where they lie in the mapping.
+// GgufFile: a GGUF file's metadata and tensors, checked, and left in place in the mapping.
 //
-// A file is little-endian and laid out so (ggml's description of GGUF; versions 2 and 3 differ
-// only in byte order, of which big endian is refused):
+// A file is little-endian and laid out as below (ggml's description of GGUF). Versions 2 and 3
+// differ only in byte order; big endian is refused.
 //
 //   "GGUF" | version u32 | num_tensors u64 | num_keys u64
 //   num_keys x    { key string | type u32 | value }
@@ -11,11 +11,12 @@
 //
 // A string: length u64, bytes. An array: type u32, count u64, elements.
 //
-// dims[0] is the innermost extent; a GgufTensor's shape is row-major, so the other way round.
+// dims[0] is the innermost extent. A GgufTensor's shape is row-major, so it has them in reverse
+// order.
 //
-// Parsing allocates in proportion to the number of keys and tensors, never to a length that the
-// file merely claims, and copies no value: strings and arrays are read on demand, as views into the
-// mapping. They live as long as the GgufFile.
+// Parsing allocates memory in proportion to the keys and tensors that the file has, whatever
+// lengths it claims. It copies no value: strings and arrays are read on demand, as views into the
+// mapping. The views live as long as the GgufFile.
 #pragma once
 
 #include <cstddef>
@@ -57,7 +58,7 @@ struct GgufEntry {
   std::string_view key;
   GgufType type = GgufType::kUint8;
   GgufType element_type =
-      GgufType::kUint8;  // an array's; a scalar's own type. Never kArray: nested arrays are refused
+      GgufType::kUint8;  // of an array's elements or of the scalar; kArray (nesting) is refused
   std::uint64_t num_elements = 1;
   std::span<const std::byte> bytes;  // the elements; a string with its length before it
 };
@@ -71,7 +72,7 @@ struct GgufTensor {
   std::shared_ptr<const HostStorage> storage;
 };
 
-// Returns "Q4_K", also of types that nothing here reads; "type 77" of unknown ones.
+// Returns ggml's name of a type, supported or not: "Q4_K"; "type 77" for an unknown type.
 std::string gguf_tensor_type_name(std::uint32_t type_id);
 
 // Immutable, so thread-safe.
@@ -88,8 +89,8 @@ class GgufFile {
 
   bool has(std::string_view key) const { return find(key) != nullptr; }
 
-  // Reads a key. kNotFound: no such key. kDataLoss: another type than the one asked for. Any width
-  // and signedness of integer is an integer if its value fits; an integer is a number too.
+  // Reads a key. kNotFound: no such key. kDataLoss: another type than the requested one. integer()
+  // takes integers of any width and signedness whose value fits; number() takes integers too.
   Result<std::string_view> string(std::string_view key) const;
   Result<std::int64_t> integer(std::string_view key) const;
   Result<double> number(std::string_view key) const;
@@ -112,7 +113,7 @@ class GgufFile {
   const std::vector<GgufTensor>& tensors() const { return tensors_; }  // as the files order them
   std::uint32_t version() const { return version_; }
   std::int64_t file_bytes() const { return file_bytes_; }  // of all parts
-  // Returns the paths of all parts; none where it was parsed in memory.
+  // Returns the paths of all parts; empty if the file was parsed in memory.
   const std::vector<std::string>& paths() const { return paths_; }
 
  private:
@@ -133,7 +134,7 @@ class GgufFile {
   std::vector<std::shared_ptr<const HostStorage>> storages_;  // of all parts
 };
 
-// Returns one line for people: "576", "\"llama\"", "[49152 x string]"; a long string is cut at 60
+// Returns one readable line: "576", "\"llama\"", "[49152 x string]"; a long string is cut at 60
 // bytes.
 std::string to_string(const GgufEntry& entry);
 

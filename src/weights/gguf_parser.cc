@@ -15,21 +15,21 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "values are read as they lie");
 
 constexpr std::uint32_t kMagic = 0x46554747;  // "GGUF"
-// Far above any model (a thousand layers of a dozen tensors), far below what would hurt: an entry
-// here takes 80 bytes.
+// Far above any model (a thousand layers of a dozen tensors each), and low enough to bound memory:
+// an entry here takes 80 bytes.
 constexpr std::uint64_t kMaxEntries = 1 << 16;
 constexpr std::uint64_t kMaxTensors = 1 << 18;
-constexpr std::uint64_t kMaxKeyBytes = 65535;  // the format's own
-constexpr std::uint64_t kMaxNameBytes = 256;   // ggml's is 64
-// The fewest bytes that a key with its value and a tensor's description take.
+constexpr std::uint64_t kMaxKeyBytes = 65535;  // the format's limit
+constexpr std::uint64_t kMaxNameBytes = 256;   // ggml's limit is 64
+// The least number of bytes of a key with its value, and of a tensor's description.
 constexpr std::uint64_t kMinEntryBytes = 8 + 4 + 1;
 constexpr std::uint64_t kMinTensorBytes = 8 + 4 + 8 + 4 + 8;
 constexpr std::uint64_t kDefaultAlignment = 32;
-// Eight is the format's own; more than a megabyte is a mistake in the file.
+// Eight is the format's minimum; more than a megabyte is a mistake in the file.
 constexpr std::uint64_t kMinAlignment = 8;
 constexpr std::uint64_t kMaxAlignment = 1 << 20;
 
-// Keys and tensor names must be unique; `names` is what `order` has sorted.
+// Returns an item whose key or name occurs twice, or null. `order` sorts the items by `name`.
 template <typename T, typename Name>
 const T* find_duplicate(const std::vector<T>& items, const std::vector<std::uint32_t>& order,
                         Name name) {
@@ -260,7 +260,7 @@ Status GgufParser::parse_shape(GgufTensor& tensor) {
     return data_loss("[gguf] tensor {}: expected 1 to {} dimensions, got {}",
                      printable(tensor.name), Shape::kMaxRank, num_dims);
   }
-  // Every format's bytes are at most four a value, so that this also keeps the byte count from
+  // In every format a value takes at most four bytes, so this also keeps the byte count from
   // overflowing.
   constexpr std::uint64_t kMaxValues = std::uint64_t{1} << 60;
   std::uint64_t extents[Shape::kMaxRank];
@@ -297,8 +297,7 @@ Status GgufParser::place_tensors(GgufFile& file) {
       return data_loss("[gguf] tensor {}: expected an offset that is a multiple of {}, got {}",
                        printable(tensor.name), align, offset);
     }
-    // How long a type is that nothing here reads is not known: its start must at least lie in the
-    // file.
+    // The size of an unsupported type is unknown. So only the tensor's start is checked.
     const auto size =
         tensor.format
             ? static_cast<std::uint64_t>(packed_bytes(*tensor.format, tensor.shape.num_elements()))

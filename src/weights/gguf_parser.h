@@ -1,4 +1,4 @@
-// GgufParser: one GGUF file's bytes into a GgufFile; the checks are all here.
+// GgufParser: parses one GGUF file's bytes into a GgufFile, and makes all checks.
 #pragma once
 
 #include <cstddef>
@@ -28,8 +28,8 @@ class GgufParser {
   Status parse_shape(GgufTensor& tensor);
   Status place_tensors(GgufFile& file);
 
-  // Reads a value. Each of these moves past what it reads, or leaves the position and returns false
-  // where too few bytes are left.
+  // Reads a value. read(), read_string() and skip() move past what they read. If too few bytes are
+  // left, they return false and do not move.
   template <typename T>
   bool read(T& value);
   bool read_string(std::string_view& text);
@@ -45,7 +45,7 @@ class GgufParser {
   std::vector<std::uint64_t> offsets_;  // [num_tensors], from the start of the data
 };
 
-// Returns the bytes of one element; 0 for strings and arrays, which have none of their own.
+// Returns the bytes of one element; 0 for strings and arrays, which have no fixed size.
 std::size_t gguf_element_bytes(GgufType type);
 
 }  // namespace pagoda

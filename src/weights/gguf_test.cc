@@ -52,8 +52,8 @@ Status status_of(const std::vector<std::byte>& bytes) {
   return parse(bytes).status();
 }
 
-// Reads everything that a reader could ask of the file. Under the address sanitizer this finds a
-// view that leaves it.
+// Reads all that a file's readers can return. If a view leaves the file's bytes, the address
+// sanitizer reports it.
 void read_everything(const GgufFile& file) {
   for (const GgufEntry& entry : file.entries()) {
     (void)to_string(entry);
@@ -169,10 +169,10 @@ TEST(GgufTest, DescribesEntriesInOneLine) {
 TEST(GgufTest, EveryTruncationIsAnError) {
   const auto whole = small_file().bytes();
   ASSERT_TRUE(status_of(whole).ok());
-  // The padding behind the last tensor (100 bytes of Q4_1) may be missing.
+  // The padding after the last tensor (100 bytes of Q4_1) may be missing.
   const std::size_t padding = 128 - 100;
   for (std::size_t size = 0; size < whole.size() - padding; ++size) {
-    // A copy of exactly that size, so that reading past it is seen.
+    // A copy of exactly that size, so that the address sanitizer detects reads past it.
     const std::vector<std::byte> part(whole.begin(), whole.begin() + size);
     const Status status = status_of(part);
     ASSERT_EQ(status.code(), StatusCode::kDataLoss) << size << ": " << status.message();

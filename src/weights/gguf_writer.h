@@ -1,7 +1,7 @@
-// Writing GGUF files; gguf.h draws the format.
+// Writing GGUF files; gguf.h describes the format.
 //
-// A file is written under another name beside the wanted one and is renamed when it is whole. So a
-// reader sees the old file, or none, or all of the new one.
+// A file is written under another name in the same folder, and renamed when it is complete. So a
+// reader sees the old file, or no file, or the complete new one.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,8 @@
 
 namespace pagoda {
 
-// Keys and values, encoded as they come. A key that is set twice makes a file that no reader takes.
+// Keys and values, encoded when they are set. A key may be set once only: readers refuse
+// duplicates.
 class GgufMetadata {
  public:
   // Sets a key to a bool, a number of 8 to 64 bits, text, or a std::vector of one of them.
@@ -30,7 +31,7 @@ class GgufMetadata {
     put_value(value);
     return *this;
   }
-  // Copies an entry as another file has it.
+  // Copies an entry of another file unchanged.
   GgufMetadata& copy(const GgufEntry& entry);
 
   std::uint64_t num_entries() const { return num_entries_; }
@@ -90,16 +91,16 @@ struct GgufTensorPlan {
 struct GgufPlan {
   GgufMetadata metadata;
   std::vector<GgufTensorPlan> tensors;
-  std::uint64_t alignment = 32;  // what the metadata's general.alignment says, if it says anything
+  std::uint64_t alignment = 32;  // the metadata's general.alignment, if it is there
 };
 
-// Takes the next bytes of the tensor that is asked for.
+// Takes the next bytes of the requested tensor.
 using GgufSink = std::function<Status(std::span<const std::byte>)>;
-// Gives all bytes of tensor `index` to the sink, in as many pieces as it likes.
+// Passes all bytes of tensor `index` to the sink, in pieces of any size.
 using GgufSource = std::function<Status(std::size_t index, const GgufSink& sink)>;
 
-// Writes `path`, asking for the tensors in their order. An error of the source is handed on and
-// leaves nothing behind. Others are PartialFile's, which also removes what killed processes left of
+// Writes `path`, requesting the tensors in order. An error of the source is returned, and no file
+// is left. Other errors are PartialFile's. PartialFile also removes what killed processes left of
 // this file.
 Status write_gguf(const std::string& path, const GgufPlan& plan, const GgufSource& source);
 

@@ -45,7 +45,7 @@ GgufPlan small_plan() {
   return plan;
 }
 
-// Every tensor's bytes, random; handed over in pieces of any length.
+// Random bytes for every tensor, passed to the sink in pieces of any length.
 class RandomSource {
  public:
   explicit RandomSource(const GgufPlan& plan) {
@@ -140,7 +140,7 @@ TEST(GgufWriterTest, AFailureLeavesTheOldFileAndNothingElse) {
   EXPECT_EQ(std::filesystem::file_size(path), 3u);
 }
 
-// A killed process has no lock any more.
+// The system releases a killed process's lock, so its files can be recognised and removed.
 TEST(GgufWriterTest, WhatKilledProcessesLeftGoes) {
   const TemporaryFolder folder;
   const std::vector<std::string> others = {"m.gguf.partial-3", "m.gguf.partial-",

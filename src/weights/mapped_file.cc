@@ -22,19 +22,19 @@
 namespace pagoda {
 namespace {
 
-// The mapped files, for on_bus_error(): a signal handler may neither allocate nor lock. Where there
-// are more files than places, some are not known there.
+// The mapped files, for on_bus_error(): a signal handler may neither allocate nor lock. If there
+// are more files than entries, some are missing here.
 struct KnownMapping {
-  std::atomic<const std::byte*> start = nullptr;  // null: a free place
-  std::size_t size = 0;                           // written before `start`, as is the path
+  std::atomic<const std::byte*> start = nullptr;  // null: the entry is free
+  std::size_t size = 0;                           // written before `start`, like the path
   std::array<char, 512> path = {};
 };
 
 std::array<KnownMapping, 256> known_mappings;
-std::mutex known_mappings_mutex;  // of who writes them
+std::mutex known_mappings_mutex;  // held by writers
 struct sigaction default_bus_action;
 
-// Says nothing where it would have to wait for a reader.
+// Writes nothing if the write would have to wait for a reader.
 void write_to_stderr(std::string_view text) {
   pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
   if (::poll(&room, 1, /*timeout=*/0) == 1) (void)!::write(STDERR_FILENO, text.data(), text.size());
@@ -51,7 +51,8 @@ void on_bus_error(int signal, siginfo_t* info, void*) {
         ": expected a file that stays as it is, got one that was cut while it is read\n");
     ::_exit(1);
   }
-  // Not ours: the instruction runs into it again, and the handler that was there before gets it.
+  // The address is in no mapping of ours: the instruction faults again, and the previous handler
+  // runs.
   ::sigaction(signal, &default_bus_action, nullptr);
 }
 
@@ -126,7 +127,7 @@ void MappedFile::release_pages(std::span<const std::byte> bytes) const {
   const auto start = reinterpret_cast<std::uintptr_t>(bytes.data());
   const std::uintptr_t end = start + bytes.size();
   const std::uintptr_t first = (start + page - 1) / page * page;
-  // The mapping's last page belongs to no other mapping, however short its part of the file.
+  // No other mapping has bytes in this mapping's last page, even if the file fills it only in part.
   const std::uintptr_t last =
       end == mapping_end ? (end + page - 1) / page * page : end / page * page;
   if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);

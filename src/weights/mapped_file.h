@@ -28,8 +28,8 @@ class MappedFile : public HostStorage {
 
   std::span<const std::byte> bytes() const { return bytes_; }
 
-  // Gives back the whole pages inside `bytes`, which lie in this mapping; a page that is shared
-  // with a neighbour stays. A later read brings a page back from the file.
+  // Releases the whole pages inside `bytes`, which are in this mapping; a page that is shared with
+  // a neighbour stays. A later read loads a page from the file again.
   void release_pages(std::span<const std::byte> bytes) const override;
 
  private:

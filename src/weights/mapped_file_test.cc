@@ -25,9 +25,9 @@ std::vector<std::byte> pattern(std::size_t size) {
   return bytes;
 }
 
-// Expects so many of the pages of `bytes` in this process's page table: a released page drops out
-// of it although the system still caches the file. (A system without /proc only has the contents
-// checked.)
+// Expects `wanted` of the pages of `bytes` in this process's page table. A released page leaves
+// this table, although the system still caches the file. Without /proc only the contents are
+// checked.
 void expect_present_pages(std::span<const std::byte> bytes, std::size_t wanted) {
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   FILE* pagemap = std::fopen("/proc/self/pagemap", "rb");
@@ -61,7 +61,7 @@ TEST(MappedFileTest, APointerOfGitLfsIsNotTheFile) {
   EXPECT_NE(status.message().find("git lfs pull"), std::string::npos) << status.message();
 }
 
-// Loading ends so where another process writes another checkpoint into the file meanwhile.
+// Loading ends like this if another process writes another checkpoint into the file meanwhile.
 TEST(MappedFileDeathTest, AFileThatIsCutWhileItIsReadIsNamed) {
   const TemporaryFolder folder;
   testing::write_file(folder / "weights.gguf", pattern(40'000));

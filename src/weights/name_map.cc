@@ -10,7 +10,7 @@ namespace {
 
 using Side = std::string_view TensorName::*;
 
-// Returns the name on the other side of `name`; empty where there is none.
+// Returns the name that is paired with `name`; empty if there is none.
 std::string_view look_up(std::span<const TensorName> names, std::string_view name, Side from,
                          Side to) {
   for (const TensorName& pair : names) {
@@ -25,7 +25,7 @@ struct LayerPrefix {
   std::string_view to;
 };
 
-// Returns an empty string for a name that the lists lack.
+// Translates a tensor's whole name; returns an empty string if the lists lack it.
 std::string translate(const TensorNames& names, std::string_view name, const LayerPrefix& prefix,
                       Side from, Side to) {
   const std::size_t last_dot = name.rfind('.');

@@ -1,5 +1,5 @@
-// TensorNames: the names that GGUF files give the tensors of a family of models, beside Hugging
-// Face's, which are canonical.
+// TensorNames: the names of a model family's tensors in GGUF files, paired with Hugging Face's
+// names. Hugging Face's are the canonical ones.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace pagoda {
 
-// The name of a module on both sides: its tensors are "<name>.weight" and "<name>.bias".
+// The name of a module in both formats: its tensors are "<name>.weight" and "<name>.bias".
 struct TensorName {
   std::string_view gguf;
   std::string_view canonical;
@@ -16,12 +16,12 @@ struct TensorName {
 
 struct TensorNames {
   std::span<const TensorName> of_model;   // whole names: "token_embd", "model.embed_tokens"
-  std::span<const TensorName> of_layer;   // behind "blk.N." and "model.layers.N."
-  std::span<const TensorName> of_family;  // likewise, looked up first
+  std::span<const TensorName> of_layer;   // after "blk.N." and "model.layers.N."
+  std::span<const TensorName> of_family;  // likewise, looked up before of_layer
 
-  // Returns a name that the lists lack ("rope_freqs.weight") as it is.
+  // Returns the canonical name. A name that the lists lack ("rope_freqs.weight") stays as it is.
   std::string canonical_of(std::string_view gguf_name) const;
-  // Returns an empty string for a name that the lists lack.
+  // Returns GGUF's name; an empty string if the lists lack the canonical one.
   std::string gguf_of(std::string_view canonical_name) const;
 };
 

@@ -58,7 +58,8 @@ PartialFile::~PartialFile() {
   std::fclose(file_);
 }
 
-// Makes the file again until it is locked: between the two another process may remove left files.
+// Creates the file again until it exists and is locked. Before it is locked, another process may
+// remove it like one that a killed process left.
 Status PartialFile::open() {
   remove_left_files(path_);
   struct stat info = {};
@@ -66,7 +67,7 @@ Status PartialFile::open() {
     FileDescriptor file(
         ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
     if (file.get() < 0) return failure(errno);
-    (void)::flock(file.get(), LOCK_EX);  // where there are no locks, nothing is ever removed
+    (void)::flock(file.get(), LOCK_EX);  // without locks, left files are never removed
     if (::fstat(file.get(), &info) != 0) return failure(errno);
     if (info.st_nlink > 0) file_ = ::fdopen(file.release(), "wb");
   }
@@ -74,7 +75,7 @@ Status PartialFile::open() {
 }
 
 Status PartialFile::append(std::span<const std::byte> bytes) {
-  if (bytes.empty()) return ok_status();  // may have no address, which fwrite must have
+  if (bytes.empty()) return ok_status();  // its address may be null, which fwrite forbids
   const bool written = std::fwrite(bytes.data(), 1, bytes.size(), file_) == bytes.size();
   return written ? ok_status() : failure(errno);
 }

@@ -1,6 +1,6 @@
-// PartialFile: a file that gets its name once it is whole. Until then it is "NAME.partial-PID" beside
-// it, locked as long as its process lives: what killed processes have left under such names goes when
-// the next one begins.
+// PartialFile: a file that gets its name when it is complete. Until then it is "NAME.partial-PID"
+// in the same folder, locked as long as its process lives. Opening a PartialFile removes such files
+// of the same name that killed processes have left.
 //
 // Belongs to one thread. Errors of all calls: kResourceExhausted (the disk is full), kInvalidArgument
 // (the system's reason: no such folder, no right to write there).
@@ -18,14 +18,15 @@ namespace pagoda {
 class PartialFile {
  public:
   explicit PartialFile(std::string path);
-  ~PartialFile();  // removes what has not been finished
+  ~PartialFile();  // removes the file if it is not finished
   PartialFile(const PartialFile&) = delete;
   PartialFile& operator=(const PartialFile&) = delete;
 
-  // Begins an empty file, and removes those of the same name whose processes are gone.
+  // Creates an empty file, and removes partial files of the same name that killed processes have
+  // left.
   Status open();
   Status append(std::span<const std::byte> bytes);
-  // Gives the file its name, in place of another one's, once the disk has it.
+  // Syncs the file to the disk and then gives it its name. It replaces a file of that name.
   Status finish();
 
  private:

@@ -1,4 +1,4 @@
-// Names from files as they may appear in a message: one line, printable, of bounded length.
+// Makes names from files safe to print in a message: one line, printable, of bounded length.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace pagoda {
 
-// Replaces bytes that are not printable ASCII by '?'; what is longer than `max_bytes` is cut and
+// Replaces bytes that are not printable ASCII by '?'. A text longer than `max_bytes` is cut and
 // ends in "...".
 inline std::string printable(std::string_view text, std::size_t max_bytes = 80) {
   std::string line(text.substr(0, max_bytes));

@@ -21,7 +21,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "values are read as they lie");
 
-constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;  // the reference implementation's
+constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;  // as in the reference implementation
 constexpr std::size_t kMaxIndexBytes = 64'000'000;      // a hundred thousand tensors take 10 MB
 
 struct DType {
@@ -30,8 +30,8 @@ struct DType {
   std::optional<WeightFormat> format;
 };
 
-// Those that take whole bytes. Others exist and will: a tensor of an unknown dtype is only checked
-// to lie in the file.
+// The dtypes that take whole bytes. Others exist: a tensor of an unknown dtype is only checked to
+// be inside the file.
 constexpr DType kDTypes[] = {
     {"F32", 4, WeightFormat::kF32},   {"F16", 2, WeightFormat::kF16},
     {"BF16", 2, WeightFormat::kBF16}, {"F64", 8, std::nullopt},
@@ -54,7 +54,7 @@ std::string describe(const std::vector<std::uint64_t>& shape) {
   return shape.empty() ? "a scalar" : fmt::format("{}", fmt::join(shape, " x "));
 }
 
-// Returns nothing for more than 2^62 bytes.
+// Returns the bytes of an entry's values; nothing if they are more than 2^62.
 std::optional<std::uint64_t> byte_count(const SafetensorsHeaderEntry& entry, std::uint64_t bytes) {
   constexpr std::uint64_t kMax = std::uint64_t{1} << 62;
   if (std::find(entry.shape.begin(), entry.shape.end(), 0u) != entry.shape.end()) return 0;
@@ -144,7 +144,7 @@ Result<SafetensorsSet> open_file(const std::string& path) {
                         .paths = {path}};
 }
 
-// Appends the tensors that the index places in `file`, out of all those that the file has.
+// Appends the tensors that the index places in `file`, but no others of that file.
 Status append_shard(SafetensorsSet shard, const std::string& file,
                     const std::vector<std::string>& wanted, SafetensorsSet& set) {
   std::map<std::string_view, StoredTensor*> found;
@@ -155,7 +155,7 @@ Status append_shard(SafetensorsSet shard, const std::string& file,
       return data_loss("[safetensors] the index places tensor {} in {}, which lacks it",
                        printable(name), file);
     }
-    // A copy: moving would take the name away under the map.
+    // A copy: moving would invalidate the names that `found` refers to.
     set.tensors.push_back(*it->second);
   }
   set.file_bytes += shard.file_bytes;
@@ -208,7 +208,7 @@ Result<std::map<std::string, std::string>> parse_safetensors_index(std::string_v
     return data_loss("[safetensors] index: expected at most {} bytes, got {}", kMaxIndexBytes,
                      json.size());
   }
-  const auto index = parse_json(json, /*max_depth=*/2);  // the map's entries
+  const auto index = parse_json(json, /*max_depth=*/2);  // the depth of the map's entries
   if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object()) {
     return data_loss("[safetensors] index: expected a JSON object with a weight_map");
   }
@@ -225,7 +225,7 @@ Result<std::map<std::string, std::string>> parse_safetensors_index(std::string_v
 
 Result<SafetensorsSet> open_safetensors(const std::string& folder) {
   const std::filesystem::path root(folder);
-  std::error_code ignored;  // what cannot be looked at is not there
+  std::error_code ignored;  // a path that cannot be examined counts as absent
   const std::string single = (root / "model.safetensors").string();
   if (std::filesystem::exists(single, ignored)) return open_file(single);
   const std::string index_path = (root / "model.safetensors.index.json").string();

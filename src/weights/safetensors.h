@@ -4,10 +4,10 @@
 //   header_bytes u64 | header: JSON | data
 //   { "name": {"dtype": "BF16", "shape": [...], "data_offsets": [begin, end]}, ... }
 //
-// Offsets count from the start of the data; the tensors fill the data without a hole or an overlap,
-// which is checked. So are the shape against the offsets, products against overflow, and names
-// against repetition. The header is read as a stream of JSON events, so memory grows with its
-// tensors alone.
+// Offsets count from the start of the data. The tensors must fill the data without a hole or an
+// overlap, which is checked. Shapes are checked against offsets, products for overflow, and names
+// for repetition. The header is read as a stream of JSON events, so memory grows only with the
+// number of its tensors.
 #pragma once
 
 #include <cstddef>
@@ -23,12 +23,12 @@
 
 namespace pagoda {
 
-// Parses one whole file, which `storage` (may be null) keeps alive. In the order of the data.
-// kDataLoss says what is wrong.
+// Parses one whole file, which `storage` (may be null) keeps alive. The tensors are in the order of
+// their data. kDataLoss says what is wrong.
 Result<std::vector<StoredTensor>> parse_safetensors(
     std::span<const std::byte> bytes, const std::shared_ptr<const HostStorage>& storage);
 
-// Reads model.safetensors.index.json: the file's name for each tensor's name. A file name that
+// Reads model.safetensors.index.json: it maps each tensor's name to a file's name. A file name that
 // leads out of the folder is refused.
 Result<std::map<std::string, std::string>> parse_safetensors_index(std::string_view json);
 

@@ -12,7 +12,7 @@ constexpr std::size_t kMaxHeaderEntries = 1 << 18;
 constexpr std::size_t kMaxExtents = 8;
 constexpr std::size_t kMaxDTypeBytes = 32;
 
-// Where in the header the events are.
+// The place in the header of the current JSON event.
 enum class Level { kOutside, kRoot, kMetadata, kTensor, kShape, kOffsets, kDone };
 
 // Collects entries from nlohmann's JSON events; a handler that returns false ends the parse with
@@ -111,8 +111,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
 
  private:
   bool fail(std::string_view why) {
-    // The entry that is being read, if one is: between entries the message is about the header as a
-    // whole.
+    // Within an entry the message names its tensor. Between entries it is about the whole header.
     const bool inside = level_ != Level::kRoot && !entries_.empty();
     status_ = data_loss("[safetensors] {}: {}",
                         inside ? "tensor " + printable(entries_.back().name) : "header", why);

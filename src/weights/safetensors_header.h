@@ -1,4 +1,4 @@
-// The JSON header of a safetensors file, as it says it, unchecked against the data.
+// The parsed JSON header of a safetensors file. Nothing here checks it against the data.
 #pragma once
 
 #include <cstdint>

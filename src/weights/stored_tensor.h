@@ -1,4 +1,4 @@
-// StoredTensor: a tensor as a checkpoint's file describes it, readable here or not.
+// StoredTensor: a tensor as a checkpoint's file describes it, whether or not its type is supported.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@ namespace pagoda {
 
 struct StoredTensor {
   HostTensor tensor;
-  // Why nothing here reads it ("IQ3_S"; then tensor.bytes is empty); empty for one that can be
-  // read. Not an error until a caller asks for that tensor.
+  // The type that nothing here reads ("IQ3_S"; then tensor.bytes is empty); empty for a supported
+  // type. It is no error until a caller requests the tensor.
   std::string unsupported;
-  // Words of 32 bits: nothing that is read alone, so `unsupported` says "U32", but the codes of
-  // affine groups where scales and biases stand beside them. tensor.bytes is there.
+  // The tensor has 32-bit words. Alone it is not supported, so `unsupported` is "U32". With scales
+  // and biases beside it, it is the codes of affine groups, so tensor.bytes is present.
   bool is_words = false;
 };
 

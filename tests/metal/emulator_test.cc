@@ -1,4 +1,4 @@
-// The emulator finds what a GPU would not tell, and computes what one computes.
+// Tests that the emulator finds errors that a GPU does not report, and computes a GPU's results.
 #include "tests/metal/emulator/emulator.h"
 
 #include <gmock/gmock.h>
@@ -40,7 +40,7 @@ std::span<const std::byte> parameters_of(const int& n) {
   return std::as_bytes(std::span(&n, 1));
 }
 
-// Returns some numbers whose sums depend on the order.
+// Returns some numbers whose sum depends on the order of addition.
 std::vector<float> some_floats(std::size_t count) {
   std::vector<float> values(count);
   for (std::size_t i = 0; i < count; ++i)
@@ -51,9 +51,9 @@ std::vector<float> some_floats(std::size_t count) {
 
 struct Mistake {
   std::string kernel;
-  std::string found;      // in the error
-  bool is_traced = true;  // else any build finds it
-  bool is_fresh = false;  // the output
+  std::string found;      // a text in the error message
+  bool is_traced = true;  // false: every build finds it
+  bool is_fresh = false;  // whether the output is fresh
 };
 
 std::ostream& operator<<(std::ostream& out, const Mistake& mistake) {
@@ -278,7 +278,7 @@ TEST(EmulatorTest, MultipliesMatricesInEitherOrder) {
   EXPECT_NE(pairs, by_place);
 }
 
-// Equal rows times equal columns differ by their place in that order alone.
+// If all rows and all columns are equal, elements differ only with kByPlace.
 TEST(EmulatorTest, MatrixOrderByPlaceTellsEqualRowsApart) {
   std::vector<float> a(64), b(64);
   const std::vector<float> row = some_floats(8);

@@ -1,4 +1,4 @@
-// A whole engine over the stand-in: what a user of an Apple GPU would pay for without noticing.
+// Tests a whole engine over the stand-in for costs that a user of an Apple GPU would not notice.
 #include <gtest/gtest.h>
 #include <mlx/memory.h>
 
@@ -24,7 +24,7 @@ std::unique_ptr<Engine> open_on_metal(const std::string& model, EngineOptions op
   return open_engine(kData + model, options);
 }
 
-// Requests that ask, among them, for all that ops do to logits.
+// Returns requests that together use all ops on logits.
 std::vector<GenerationRequest> requests_of_all_kinds(int vocab_size) {
   std::vector<GenerationRequest> requests;
   for (int i = 0; i < 7; ++i) {
@@ -35,7 +35,7 @@ std::vector<GenerationRequest> requests_of_all_kinds(int vocab_size) {
                                      .ignore_eos = true}});
   }
   const std::vector<int> allowed = {3, 4, 5, 6, 7, 8, 9};
-  requests[0].prompt_token_ids.assign(600, 11);  // attention shares such a context out
+  requests[0].prompt_token_ids.assign(600, 11);  // attention splits a context of this length
   requests[1].sampling.top_k = 20;
   requests[1].sampling.top_p = 0.9f;
   requests[2].sampling.frequency_penalty = 0.5f;
@@ -84,7 +84,7 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
-// Codes that rounding ahead of them has moved are all that may differ.
+// Log-probabilities may differ only because rounding before quantization may change a KV code.
 TEST(CodesOnMetal, GiveThePromptTheReferencesLogprobs) {
   GenerationRequest request = {.sampling = {.temperature = 0, .max_tokens = 1}};
   for (int i = 0; i < 120; ++i) request.prompt_token_ids.push_back((i * 37 + 11) % 500);
@@ -125,16 +125,17 @@ TEST(StepsOnMetal, CopyNothingAndKeepTheirMemory) {
   EXPECT_GT(stats.num_steps, 1000u);
   EXPECT_GT(stats.num_lookahead_steps, 1000u);
   EXPECT_GT(stats.num_prefix_hits, 0u);
-  EXPECT_GT(stats.num_block_copies, 0u);  // the samples' last blocks
+  EXPECT_GT(stats.num_block_copies, 0u);  // the prompt's last block, for each sample
   EXPECT_EQ(stats.runner.exec.num_evaluations, stats.num_steps);
-  EXPECT_EQ(stats.runner.num_logits_rows, 350 * num_samples - 2 * 3);  // a prompt's row is three's
+  // The three samples of a request share the row of its prompt.
+  EXPECT_EQ(stats.runner.num_logits_rows, 350 * num_samples - 2 * 3);
   EXPECT_EQ(counts.foreign_inputs, 0u);
   EXPECT_EQ(counts.foreign_bytes, 0u) << "MLX has copied something";
   EXPECT_EQ(counts.idle_closes, 0u);
 }
 
-// Blocks go to files from memory that the GPU writes, and come back to it: the same bits, and no
-// evaluation besides a step's.
+// Blocks are saved to files from memory that the GPU writes, and read back to it. They keep their
+// bits, and only steps are evaluated.
 TEST(StepsOnMetal, ReadBlocksOfADiskAsTheyWereWritten) {
   const testing::TemporaryFolder folder;
   const EngineOptions options = {.max_model_len = 512, .prefix_cache_dir = folder / "cache"};

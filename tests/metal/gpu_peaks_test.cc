@@ -1,4 +1,5 @@
-// The measuring of a GPU's limits, on the emulator: its results are checked, and its figures are some.
+// Tests the measuring of a GPU's peaks on the emulator. The results of kernels are checked; the
+// speeds are arbitrary.
 #include "backend/mlx/gpu_peaks.h"
 
 #include <gtest/gtest.h>

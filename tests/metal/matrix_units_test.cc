@@ -1,4 +1,4 @@
-// The verdict on a GPU's matrix units, on each kind of them that the emulator has.
+// Tests the verdict on a GPU's matrix units, for each kind that the emulator has.
 #include "backend/mlx/matrix_units.h"
 
 #include <gtest/gtest.h>

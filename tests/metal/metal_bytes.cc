@@ -1,14 +1,14 @@
-// Bytes that kernels for Apple GPUs ask of memory, counted as the emulator runs them, beside the
-// least that could do:
-// - those that accesses ask for;
-// - those of the lines of 128 bytes that accesses touch;
-// - those that come in through a first-level cache of 8 KB.
-// It also counts what a step asks of MLX.
+// Counts the bytes that kernels for Apple GPUs read and write, while the emulator runs them, and
+// compares them with the least possible:
+// - the bytes of all accesses;
+// - the bytes of the lines of 128 bytes that accesses touch;
+// - the bytes that a first-level cache of 8 KB fetches.
+// It also counts a step's work in MLX.
 //
 //   pagoda_metal_bytes [--only weights|products|attention|step|cases]... [--op OP]...
 //
-// Figures of small shapes stand for large ones: nothing here hangs on how many panels, heads or
-// threadgroups there are.
+// Small shapes give the ratios of large ones, because these do not depend on the number of panels,
+// heads or threadgroups.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
@@ -33,7 +33,7 @@ namespace {
 namespace stand_in = mlx::stand_in;
 
 constexpr double kLineBytes = 128;
-constexpr double kMostFlops = 3e7;  // of a large case that is run: about a second
+constexpr double kMostFlops = 3e7;  // of the largest case that is run; it takes about a second
 
 const CaseFormat kQ4K = WeightFormat::kQ4_K;
 const CaseFormat kQ6K = WeightFormat::kQ6_K;
@@ -50,11 +50,11 @@ struct Arguments {
   }
 };
 
-// Bytes asked of a buffer, or of several.
+// Bytes of accesses to a buffer, or to several.
 struct Asked {
   double bytes = 0;
-  double line_bytes = 0;  // of the lines that accesses touch
-  double fetched = 0;     // through the first-level cache
+  double line_bytes = 0;  // bytes of the lines that accesses touch
+  double fetched = 0;     // bytes that the first-level cache fetches
   double stored = 0;
 
   void add(const emulator::BufferCounts& counts) {
@@ -65,7 +65,7 @@ struct Asked {
   }
 };
 
-// Makes a backend whose kernels count, on matrix units that add up in this order.
+// Makes an Exec whose kernels count accesses, with matrix units that add in the given order.
 std::unique_ptr<Exec> make_counting_exec(
     emulator::MatrixOrder order = emulator::MatrixOrder::kAscending) {
   stand_in::Options options;
@@ -84,7 +84,7 @@ std::vector<stand_in::KernelCounts> run_counted(Exec& exec, const OpCase& op_cas
   return stand_in::kernel_counts();
 }
 
-// Adds up what kernels whose name begins so asked of these buffers.
+// Adds up the accesses to these buffers by kernels whose name begins with `name`.
 Asked asked_of(const std::vector<stand_in::KernelCounts>& kernels, std::string_view name,
                std::initializer_list<std::size_t> buffers) {
   Asked sum;
@@ -122,7 +122,7 @@ void print_weight_bytes() {
   }
 }
 
-// Products of few rows, of which each reads the weight.
+// Prints products of few rows. Each product reads the whole weight.
 void print_few_rows() {
   constexpr int kColumns = 1024, kWidth = 2048;
   const auto exec = make_counting_exec();
@@ -142,8 +142,8 @@ void print_few_rows() {
   }
 }
 
-// Products of many rows. The least is what tiles of 64 rows x 32 columns ask for, whose x and weights
-// are read once a tile.
+// Prints products of many rows. They are compared with the bytes of tiles of 64 rows x 32 columns
+// that read their x and weights once.
 void print_many_rows() {
   constexpr int kRows = 512, kColumns = 1024, kWidth = 1024;
   constexpr int kTileRows = 64, kTileColumns = 32;
@@ -168,7 +168,8 @@ void print_many_rows() {
   }
 }
 
-// Keys and values. The least of a decode is one read a kv head, that of a prompt one for 32 tokens.
+// Prints attention's reads of keys and values. The least is one read per KV head for a decode, and
+// one read per KV head and 32 tokens for a prompt.
 void print_attention(KvFormat format) {
   constexpr int kTokensAtOnce = 32;
   const std::initializer_list<std::size_t> of_cache = {1, 2, 9, 10};  // elements, then scales
@@ -181,7 +182,7 @@ void print_attention(KvFormat format) {
       .heads = 4, .kv_heads = 2, .head_dim = 128, .formats = {format, format}};
   const KvFormatTraits traits = traits_of(format);
   const double bits_of_entry = shape.head_dim * traits.bits + 16.0 * traits.num_scales;
-  const double bytes_of_key = 2.0 * shape.kv_heads * bits_of_entry / 8;  // and of its value
+  const double bytes_of_key = 2.0 * shape.kv_heads * bits_of_entry / 8;  // with its value
   for (const std::uint32_t layout_seed : {1u, 0u}) {
     for (const int context : {128, 500, 1000, 2000}) {
       AttentionShape decode = shape;
@@ -195,14 +196,14 @@ void print_attention(KvFormat format) {
   }
   AttentionShape prompt = shape;
   prompt.seqs = {{512, 512}};
-  double keys = 0;  // that are seen by each run of tokens
+  double keys = 0;  // sum of the keys that each run of tokens sees
   for (int end = kTokensAtOnce; end <= 512; end += kTokensAtOnce) keys += end;
   const auto counts = run_counted(*exec, make_attention_case(prompt));
   print_asked(fmt::format("a prompt of 512, once for {} tokens", kTokensAtOnce),
               asked_of(counts, "attention_prompt", of_cache), keys * bytes_of_key);
 }
 
-// Returns the op that a kernel is of: the longest name that begins the kernel's.
+// Returns the kernel's op: the longest op name with which the kernel's name begins.
 std::string op_of(std::string_view kernel, const std::set<std::string>& ops) {
   std::string found;
   for (const std::string& op : ops) {

@@ -1,4 +1,4 @@
-// Ops of the mlx backend over the stand-in: when their work is handed over, and what comes of a
+// Tests ops of the mlx backend over the stand-in: when their work is submitted, and the result of a
 // kernel that fails.
 #include "backend/mlx/mlx_op.h"
 
@@ -48,7 +48,7 @@ TEST_F(MlxOpOnMetal, AStepOfShortOpsIsOneCommandBuffer) {
 
 TEST_F(MlxOpOnMetal, LongOpsAreHandedOverBeforeTheStepsEnd) {
   Tensor x = x_;
-  for (int i = 0; i < 12; ++i) x = add_one(x, 5e10);  // three of them pass the bound
+  for (int i = 0; i < 12; ++i) x = add_one(x, 5e10);  // three ops exceed the bound
   EXPECT_EQ(read_values<float>(*exec_, x).value()[0], 13);
   EXPECT_EQ(stand_in::counts().command_buffers, 4u);
 }
@@ -69,7 +69,7 @@ TEST_F(MlxOpOnMetal, AKernelThatFailsIsTheDevicesEnd) {
   const Tensor broken = run(*exec_, std::move(op))[0];
   const Status handed_over = exec_->evaluate({&broken, 1});
   const Status status = handed_over.ok() ? exec_->read(broken).status() : handed_over;
-  EXPECT_EQ(status.code(), StatusCode::kUnavailable);  // which ends an engine
+  EXPECT_EQ(status.code(), StatusCode::kUnavailable);  // an engine ends on this code
   EXPECT_THAT(status.message(), ::testing::HasSubstr("stand_in_broken"));
 }
 

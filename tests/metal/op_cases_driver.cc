@@ -1,9 +1,9 @@
-// Runs an op's cases by kernels that are checked at every access: near the reference, and bitwise
-// whatever the batch of a token and its place in it. test_mutations.py hands it kernels with
-// mistakes in them.
+// Runs an op's cases with kernels whose every access is checked. Results must be near the
+// reference, and a token's bits must not depend on its batch and its place there. test_mutations.py
+// gives it kernels with deliberate mistakes.
 //
-// Kernels come from shared libraries, so that another one costs no link of everything. Prints the
-// first thing that is wrong, in a line, and exits with 1.
+// Kernels are loaded from shared libraries, so that another kernel needs no new link of the
+// program. Prints the first error in one line, and exits with 1.
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -27,9 +27,9 @@ using Outputs = std::vector<std::vector<float>>;
 
 struct Arguments {
   std::string op;
-  std::vector<std::string> kernels;  // shared libraries
-  std::vector<std::string> only;     // cases whose description has one of these; empty: all
-  std::string units = "chain";       // how matrix units add up
+  std::vector<std::string> kernels;  // paths of shared libraries
+  std::vector<std::string> only;     // cases whose description contains one of these; empty: all
+  std::string units = "chain";       // order in which matrix units add
   std::uint64_t seed = 1;
 };
 
@@ -46,7 +46,8 @@ bool is_wanted(const OpCase& op_case, const Arguments& arguments) {
          });
 }
 
-// Lists of tokens under which no bit of a token's output may change.
+// Returns lists of tokens, each to be computed together. A token's output must have the same bits
+// in every list.
 std::vector<std::vector<int>> token_lists(const OpCase& op_case) {
   const std::vector<int> all = all_tokens(op_case);
   std::vector<std::vector<int>> lists = {all};
@@ -60,7 +61,7 @@ std::vector<std::vector<int>> token_lists(const OpCase& op_case) {
   return lists;
 }
 
-// Returns what is wrong, or nothing.
+// Returns the first error of a case, or an empty text.
 std::string fault_of(const OpCase& op_case, Exec& exec, Exec& reference) {
   const std::vector<int> tokens = all_tokens(op_case);
   const Result<Outputs> expected = run_case(reference, op_case, tokens);

@@ -1,5 +1,5 @@
-// Products by kernels for one row, for a few and for many have the same bits, whatever the matrix
-// units of the GPU do: the world is the environment's (stand_in.h).
+// Tests that kernels for one row, for a few and for many give the same bits, for each kind of
+// matrix units. The environment sets the kind (stand_in.h).
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kMostRows = 512;
 constexpr int kWidth = 512;
-constexpr int kColumns = 72;  // two panels, and a part of one
+constexpr int kColumns = 72;  // two panels, and a part of a third
 
 class ProductRows : public ::testing::TestWithParam<CaseFormat> {
  protected:

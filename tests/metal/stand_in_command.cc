@@ -14,9 +14,10 @@ constexpr std::size_t kMaxThreadgroupBytes = 32768;
 constexpr std::size_t kMaxThreads = 1024;
 constexpr std::size_t kLanes = 32;
 
-// Returns whether an array's elements are a kernel's: of one size, or several of them in a vector.
+// Returns whether elements of `size` bytes fit a kernel's type: they have its size, or several of
+// them are a vector of the kernel.
 bool is_element(const emulator::BufferType& type, std::size_t size) {
-  constexpr std::size_t kWord = 4;  // no vector is as short
+  constexpr std::size_t kWord = 4;  // every vector is longer than a word
   return type.element_size == size || (type.element_size > kWord && type.element_size % size == 0);
 }
 
@@ -90,7 +91,7 @@ bool is_float(mx::Dtype dtype) {
   return mx::issubdtype(dtype, mx::inexact);
 }
 
-// Kernels run on MLX's threads.
+// The counts of all kernels, which run on several of MLX's threads.
 struct AllKernelCounts {
   std::mutex mutex;
   std::map<std::string, KernelCounts> by_name;
@@ -135,7 +136,7 @@ std::string refusal_of(const Command& command) {
 }
 
 void poison_fresh_buffers(const Command& command) {
-  constexpr int kNan = 0xff;  // in every byte: of any float
+  constexpr int kNan = 0xff;  // in every byte it is a NaN of any float type
   constexpr int kOddInteger = 0xa5;
   fill_fresh_buffers(command, kNan, kOddInteger);
 }

@@ -1,4 +1,4 @@
-// A dispatch as it is recorded, and what Metal or its kernel would not take.
+// A recorded dispatch, and the check that Metal and its kernel allow it.
 #pragma once
 
 #include <mlx/array.h>
@@ -21,14 +21,14 @@ namespace mx = ::mlx::core;
 struct Binding {
   std::size_t index = 0;
   std::shared_ptr<mx::array::Data> memory;
-  std::byte* data = nullptr;     // of the array
-  std::int64_t array_bytes = 0;  // from there
-  std::int64_t byte_offset = 0;  // of the buffer in the array
-  mx::Dtype dtype = mx::uint8;   // of the array
+  std::byte* data = nullptr;     // the array's first byte
+  std::int64_t array_bytes = 0;  // the array's size
+  std::int64_t byte_offset = 0;  // where the buffer begins in the array
+  mx::Dtype dtype = mx::uint8;   // the array's type
   bool is_output = false;
   bool is_temporary = false;
-  bool is_typed = false;  // the array is an op's result, so its type is the elements'
-  bool is_fresh = false;  // nothing has written it
+  bool is_typed = false;  // the array is an op's result, so dtype is its elements' type
+  bool is_fresh = false;  // not written yet
 
   std::byte* begin() const { return data + byte_offset; }
   std::int64_t num_bytes() const { return array_bytes - byte_offset; }
@@ -49,18 +49,19 @@ struct Command {
   std::vector<BoundBytes> parameters;
   std::size_t threadgroup_bytes = 0;
   std::array<std::size_t, 3> num_groups = {};
-  std::array<std::size_t, 3> num_threads = {};  // of a threadgroup
+  std::array<std::size_t, 3> num_threads = {};  // per threadgroup
   Place place;
 };
 
-// Returns why the dispatch can't be, in a line; empty if it can.
+// Returns in one line why the dispatch is not allowed; empty if it is.
 std::string refusal_of(const Command& command);
 
-// Fills fresh buffers with values that show where they are read: NaNs, or 0xA5 in integers.
+// Fills fresh buffers with values that make reads of them visible: NaNs, or 0xA5 in integers.
 void poison_fresh_buffers(const Command& command);
 void clear_fresh_buffers(const Command& command);
 
-// Runs the kernel on the emulator, and adds up what it counts. Throws std::runtime_error.
+// Runs the kernel on the emulator, and adds its counts to kernel_counts(). Throws
+// std::runtime_error.
 void run_command(const Command& command, const emulator::Options& options);
 
 void reset_kernel_counts();

@@ -1,5 +1,5 @@
-// The members of mlx::core::metal that the mlx backend calls, where MLX's library has none, or ones
-// that say so.
+// Defines the members of mlx::core::metal that the mlx backend calls. An MLX without Metal lacks
+// them, or its versions report that there is no Metal.
 #include <fmt/format.h>
 #include <mlx/backend/cpu/encoder.h>
 #include <mlx/backend/metal/device.h>
@@ -21,7 +21,7 @@ using pagoda::mlx::stand_in::Recorder;
 using pagoda::mlx::stand_in::recorder_of_stream;
 using pagoda::mlx::stand_in::refuse;
 
-constexpr size_t kMemoryBytes = size_t{4} << 30;  // what tests may plan with
+constexpr size_t kMemoryBytes = size_t{4} << 30;  // the memory that tests see
 
 Recorder& recorder_behind(MTL::ComputeCommandEncoder* encoder) {
   return static_cast<Recorder&>(*encoder);
@@ -99,7 +99,7 @@ void CommandEncoder::dispatch_threadgroups(MTL::Size grid_dims, MTL::Size group_
 }
 
 Device& device(mlx::core::Device) {
-  static auto* const instance = new Device;  // pipelines may be asked for until the process ends
+  static auto* const instance = new Device;  // used until the process ends
   return *instance;
 }
 
@@ -109,7 +109,7 @@ std::unordered_map<int, CommandEncoder>& get_command_encoders() {
 }
 
 CommandEncoder& get_command_encoder(Stream stream) {
-  cpu::get_command_encoder(stream);  // throws on a thread that the stream is not of
+  cpu::get_command_encoder(stream);  // throws if the stream is another thread's
   recorder_of_stream(stream.index)->begin_launch();
   Device& owner = device(mlx::core::Device::gpu);
   return get_command_encoders()

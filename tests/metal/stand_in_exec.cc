@@ -1,5 +1,5 @@
-// The mlx backend over the stand-in: linked in the place of backend/mlx/make_mlx_exec.cc, so that a
-// test of any backend runs our kernels.
+// The mlx backend over the stand-in. Linked instead of backend/mlx/make_mlx_exec.cc, so that a test
+// of any backend runs our kernels.
 #include "backend/backend.h"
 #include "backend/mlx/matrix_units.h"
 #include "backend/mlx/mlx_exec.h"
@@ -8,8 +8,8 @@
 namespace pagoda::mlx {
 namespace {
 
-// Closes windows before it waits, not where a step was handed over: so steps in flight share one, and
-// what orders them is put to the test.
+// Closes windows before it waits, but not after it submits a step. So steps in flight share a
+// window, and the test covers the rules that order them.
 class StandInExec final : public MlxExec {
  public:
   using MlxExec::MlxExec;

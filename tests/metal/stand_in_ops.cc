@@ -49,7 +49,7 @@ struct Kernels {
     for_elements(arguments, [&](int i) { out[i] = parameters(arguments).value; });
   }
   static void nothing(const Arguments&) {}
-  // Not all lanes reach the barrier.
+  // A kernel with an error: not all lanes reach the barrier.
   static void broken(const Arguments& arguments) {
     if (arguments.lane == 0) emulator::simdgroup_barrier();
   }

@@ -1,5 +1,5 @@
-// Ops for tests of the stand-in: plain functions as kernels, and a primitive of MLX's, so that nothing
-// but metal_dispatch.cc and MLX itself is between a launch and the stand-in.
+// Ops for tests of the stand-in. Kernels are plain functions, and an op is an MLX primitive. So
+// only metal_dispatch.cc and MLX itself are between a launch and the stand-in.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -29,8 +29,8 @@ extern const MetalSource kSource;
 extern const MetalSource kOtherSource;
 extern const MetalSource kNotAscii;
 
-// An op that writes its only output, of kCount elements, which is the memory of an input if
-// `memory_of` says so. Its inputs begin at the offset.
+// An op with one output of kCount elements. The output shares the memory of input `memory_of`, if
+// that is not negative. The inputs begin at `byte_offset`.
 struct Op {
   std::vector<MetalDispatch> dispatches;
   std::vector<mx::array> inputs;
@@ -40,7 +40,7 @@ struct Op {
   std::int64_t byte_offset = 0;
 };
 
-// Returns the op's output, not evaluated.
+// Returns the op's output, which is not evaluated yet.
 mx::array build(Op op);
 
 // Returns a dispatch of one threadgroup. The kernels:
@@ -48,23 +48,23 @@ mx::array build(Op op);
 // - stand_in_cast<float, 32>(in, out): the same
 // - stand_in_add_two(a, b, out): out = a + b
 // - stand_in_fill(out): out = value
-// - stand_in_nothing(out), stand_in_halves(out) of 16 bits, stand_in_shared(out) of threadgroup memory:
-//   none of them writes
+// - stand_in_nothing(out), stand_in_halves(out) with elements of 16 bits, stand_in_shared(out) with
+//   threadgroup memory: these three write nothing
 // - stand_in_broken(out): not all lanes reach its barrier
 MetalDispatch dispatch_of(std::string_view name, std::vector<MetalOperand> buffers,
                           float value = 0);
 mx::array add_value(const mx::array& x, float value);
 
 mx::array ones();
-// Returns memory that stays in its place, of zeros.
+// Returns an array of zeros whose memory keeps its address.
 mx::array persistent_memory();
 
-// Waits for the array. Returns the value that all elements have; NaN if they are not one.
+// Waits for the array. Returns the value of all elements, or NaN if they are not all equal.
 float value_of(mx::array array);
 // Returns the message of what `body` throws, or "".
 std::string error_of(const std::function<void()>& body);
 
-// Begins with no options and no counts, and ends with nothing in flight.
+// Begins with default options and zero counts, and ends with nothing in flight.
 class StandInTest : public testing::Test {
  protected:
   static void SetUpTestSuite();

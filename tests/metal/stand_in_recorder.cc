@@ -12,7 +12,7 @@
 namespace pagoda::mlx::stand_in {
 namespace {
 
-constexpr std::size_t kMostRemembered = 1 << 14;  // before what is gone is forgotten
+constexpr std::size_t kMostRemembered = 1 << 14;  // entries in a map before expired ones are erased
 
 struct Global {
   std::mutex mutex;
@@ -31,7 +31,7 @@ std::int64_t number_of_environment(const char* name, std::int64_t otherwise) {
   return text != nullptr ? std::strtoll(text, nullptr, 10) : otherwise;
 }
 
-// Returns whether two events are one: MLX's object behind them is the same.
+// Returns whether two events share the same MLX object.
 bool is_same(const mx::Event& a, const mx::Event& b) {
   if (!a.valid() || !b.valid()) return a.valid() == b.valid();
   return &a.cast<char>() == &b.cast<char>();
@@ -214,14 +214,14 @@ void Recorder::bind(const mx::array& array, int index, std::int64_t byte_offset,
     }
     const auto found = written_memory_.find(memory.get());
     const bool is_known = found != written_memory_.end() && !found->second.expired();
-    // An input's memory, which may be what an operation of MLX's own computes.
+    // The output shares memory that an operation of MLX itself may compute.
     if (!binding.is_fresh && !is_known && memory->is_owned()) next_.is_foreign = true;
   } else if (array.status() == mx::array::Status::evaluated && !binding.is_temporary &&
              !binding.is_typed) {
     const std::lock_guard lock(global().mutex);
     ++global().counts.foreign_inputs;
     global().counts.foreign_bytes += array.nbytes();
-    next_.is_foreign = true;  // whether it is done would hang on the clock
+    next_.is_foreign = true;  // whether it is done depends on the clock
   }
   next_.command.bindings.push_back(std::move(binding));
 }
@@ -254,7 +254,8 @@ void Recorder::dispatch(MTL::Size num_groups, MTL::Size num_threads) {
   }
   const bool blocks = next.has_output && !next.event.valid();
   if (next.has_output) {
-    // A new event is a new evaluation's. Seen late, after a launch's scratch, it is left for later.
+    // A new event means a new evaluation. In the middle of a launch the event is ignored: the next
+    // launch will see it.
     if (begins_launch_) {
       if (!is_same(event_, next.event)) rules_.commit();
       event_ = next.event;
@@ -276,7 +277,7 @@ void Recorder::dispatch(MTL::Size num_groups, MTL::Size num_threads) {
   if (blocks || window_size_ >= options_.window_size) close_window();
 }
 
-// Returns how many arrays the dispatch is the first of its launch to write.
+// Returns the number of arrays that no earlier dispatch of the launch has written.
 std::uint64_t Recorder::count_results(const Next& next) {
   const std::size_t before = results_.size();
   std::size_t output = 0;
@@ -303,7 +304,7 @@ void Recorder::record(const Next& next) {
   forget_the_gone(written_memory_);
   bool is_new = false;
   while (!options_.skips_kernels && (window_ == nullptr || !window_->add(command))) {
-    constexpr std::uint64_t kStride = 0x9e3779b97f4a7c15;  // seeds of windows differ in many bits
+    constexpr std::uint64_t kStride = 0x9e3779b97f4a7c15;  // window seeds differ in many bits
     emulator::Options options = options_.emulator;
     options.seed = options_.seed + num_windows_ * kStride;
     window_ = Window::open(stream_, options_.is_shuffled, options);

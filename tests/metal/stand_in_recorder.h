@@ -1,4 +1,4 @@
-// Records what metal_dispatch.cc encodes: one recorder for each of MLX's command encoders.
+// Records the dispatches that metal_dispatch.cc encodes, with a recorder per MLX command encoder.
 #pragma once
 
 #include <mlx/array.h>
@@ -16,7 +16,7 @@
 #include "tests/metal/stand_in_rules.h"
 #include "tests/metal/stand_in_window.h"
 
-// Metal's own types, of which MLX hands out pointers alone.
+// Metal's own types. MLX uses only pointers to them.
 namespace MTL {
 
 class Library {
@@ -27,17 +27,18 @@ class Library {
 
 class ComputePipelineState {
  public:
-  std::string name;  // of the binary
+  std::string name;  // name of the binary
 };
 
 }  // namespace MTL
 
 namespace pagoda::mlx::stand_in {
 
-// Throws std::runtime_error. What was recorded runs: MLX waits for it before it passes the error on.
+// Closes all windows, so that recorded dispatches run: MLX waits for them before it passes the
+// error on. Then throws std::runtime_error.
 [[noreturn]] void refuse(std::string_view why);
 
-// Belongs to the thread of its stream.
+// Used only by the thread of its stream.
 class Recorder final : public MTL::ComputeCommandEncoder {
  public:
   explicit Recorder(mx::Stream stream);
@@ -50,20 +51,20 @@ class Recorder final : public MTL::ComputeCommandEncoder {
   void setComputePipelineState(const MTL::ComputePipelineState* pipeline) override;
   void setBytes(const void* bytes, NS::UInteger length, NS::UInteger index) override;
   void setThreadgroupMemoryLength(NS::UInteger length, NS::UInteger index) override;
-  // Throws std::runtime_error where the dispatch is refused.
+  // Records a dispatch. Throws std::runtime_error if it is refused.
   void dispatch(MTL::Size num_groups, MTL::Size num_threads);
 
   // Ends the encoder and its command buffer.
   void commit();
 
  private:
-  // A dispatch while it is encoded.
+  // A dispatch that is being encoded.
   struct Next {
     Command command;
     std::vector<std::uintptr_t> outputs;  // arrays' identities
-    mx::Event event;                      // of the evaluation; none while it blocks
-    bool has_output = false;              // so that `event` is known
-    bool is_foreign = false;              // names what MLX's own operations compute
+    mx::Event event;                      // of the evaluation; none if the evaluation blocks
+    bool has_output = false;              // has an output, so that `event` is set
+    bool is_foreign = false;              // uses an array that MLX's own operations compute
   };
 
   void start(const Options& options);
@@ -76,7 +77,7 @@ class Recorder final : public MTL::ComputeCommandEncoder {
 
   const mx::Stream stream_;
   Options options_;
-  std::uint64_t generation_ = 0;  // of the options
+  std::uint64_t generation_ = 0;  // version of the options
   EncoderRules rules_;
   EncoderCounts published_;
   std::shared_ptr<Window> window_;
@@ -84,19 +85,19 @@ class Recorder final : public MTL::ComputeCommandEncoder {
   std::uint64_t num_windows_ = 0;
 
   Next next_;
-  bool begins_launch_ = false;           // no dispatch of the launch was recorded
-  std::vector<std::uintptr_t> results_;  // arrays' identities: what the launch has made so far
-  std::vector<std::weak_ptr<mx::array::Data>> temporaries_;  // of the launch
-  mx::Event event_;                                          // of the evaluation before
-  // Arrays that dispatches have written, by their identity, and each one's memory; and such memory.
+  bool begins_launch_ = false;           // no dispatch of the launch is recorded yet
+  std::vector<std::uintptr_t> results_;  // identities of the arrays that the launch has made so far
+  std::vector<std::weak_ptr<mx::array::Data>> temporaries_;  // scratch of the launch
+  mx::Event event_;                                          // the last evaluation's
+  // The memory that dispatches have written: by the arrays' identities, and by its address.
   std::unordered_map<std::uintptr_t, std::weak_ptr<mx::array::Data>> written_arrays_;
   std::unordered_map<const mx::array::Data*, std::weak_ptr<mx::array::Data>> written_memory_;
 };
 
-// Returns the recorder of a CPU stream of the calling thread, by its index.
+// Returns the recorder of the calling thread's CPU stream with this index.
 std::shared_ptr<Recorder> recorder_of_stream(int index);
 
-// Counts a text that the compiler was given.
+// Counts a text that the compiler gets.
 void count_library();
 
 }  // namespace pagoda::mlx::stand_in

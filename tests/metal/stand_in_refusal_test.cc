@@ -26,7 +26,7 @@ class RefusalTest : public StandInTest {
     const std::string error = error_of([&] { mx::async_eval({build(std::move(op))}); });
     EXPECT_NE(error.find(why), std::string::npos) << "got: " << error;
     EXPECT_EQ(error.find('\n'), std::string::npos);
-    EXPECT_EQ(value_of(before), 2);  // what was recorded has run
+    EXPECT_EQ(value_of(before), 2);  // the dispatch recorded before has run
     const mx::array after = add_value(ones(), 2);
     mx::async_eval({after});
     EXPECT_EQ(value_of(after), 3);
@@ -55,7 +55,7 @@ TEST_F(RefusalTest, ResultsOfAnotherType) {
       "buffer 0 has elements of 4 bytes, the array of 2");
 }
 
-// An upload holds tensors of all types, as whole lines.
+// An upload is one array with tensors of all types, so its own type means nothing.
 TEST_F(RefusalTest, DataOfTheHostHasNoType) {
   const mx::array bytes(std::vector<std::uint8_t>(kCount * sizeof(float)).data(),
                         {kCount * static_cast<int>(sizeof(float))}, mx::uint8);

@@ -1,15 +1,16 @@
-// The order that MLX gives to dispatches on a Metal queue, and what it leaves open.
+// The order that MLX guarantees to dispatches on a Metal queue. Other dispatches may run in any
+// order.
 //
-// MLX's encoders are concurrent, and its buffers untracked: what waits for what is MLX's own doing
-// (mlx/backend/metal/device.cpp, 0.32). It sees whole buffers, by their addresses.
+// MLX's encoders are concurrent, and Metal does not track its buffers: MLX itself makes dispatches
+// wait (mlx/backend/metal/device.cpp, 0.32). It considers whole buffers, by their addresses.
 // - Within an encoder a barrier comes before a dispatch that names a buffer written since the last
-//   barrier, or writes one that was named since.
-// - An encoder waits for the last earlier one that wrote any buffer that it names: after a write
-//   come reads and writes. After a read nothing is kept in order: a later encoder's write may come
-//   before it.
-// - A launch's scratch does not leave its encoder, so encoders do not wait for it.
-// - An encoder ends where MLX commits its command buffer: after an operation that takes it past its
-//   bound of dispatches or inputs, and at an evaluation's end.
+//   barrier, or that writes a buffer named since the last barrier.
+// - An encoder waits, for each buffer that it names, for the last earlier encoder that wrote it. So
+//   reads and writes come after an earlier write. But a write does not wait for a read of an
+//   earlier encoder: it may come before that read.
+// - A launch's scratch is used only in its encoder, so encoders do not wait for it.
+// - An encoder ends when MLX commits its command buffer: after an operation that exceeds the bound
+//   of dispatches or inputs, and at an evaluation's end.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +24,7 @@
 
 namespace pagoda::mlx::stand_in {
 
-// A buffer as a dispatch names it.
+// A buffer that a dispatch names, and how it uses the buffer.
 struct Use {
   const void* buffer = nullptr;
   std::size_t num_elements = 0;
@@ -31,18 +32,17 @@ struct Use {
   bool is_temporary = false;
 };
 
-// Where a dispatch stands.
+// The place of a dispatch in the queue.
 struct Place {
   std::uint64_t encoder = 0;         // from 1, in order
-  int epoch = 0;                     // barriers of the encoder before it
-  std::vector<std::uint64_t> waits;  // encoders that this one waits for, as far as is known
+  int epoch = 0;                     // number of the encoder's barriers before the dispatch
+  std::vector<std::uint64_t> waits;  // encoders that its encoder waits for, as known so far
 };
 
 struct EncoderLimits {
-  int dispatches_per_encoder = 1000;  // the stand-in's own: encoders end early, too
-  int max_ops = kMaxOps;              // of a command buffer: what the product sets
-  std::size_t max_megabytes =
-      kMaxMegabytes;  // counted by MLX in elements, a buffer once an encoder
+  int dispatches_per_encoder = 1000;          // the stand-in's own limit, to end encoders early
+  int max_ops = kMaxOps;                      // per command buffer, as set by prepare_gpu()
+  std::size_t max_megabytes = kMaxMegabytes;  // MLX counts elements, each buffer once per encoder
 };
 
 struct EncoderCounts {
@@ -55,7 +55,7 @@ class EncoderRules {
  public:
   explicit EncoderRules(EncoderLimits limits) : limits_(limits) {}
 
-  // Ends what the operation before has filled.
+  // Ends the command buffer or the encoder if the previous operation has filled it.
   void begin_operation();
   // Ends the encoder and its command buffer, as at an evaluation's end.
   void commit();
@@ -68,10 +68,10 @@ class EncoderRules {
 
   EncoderLimits limits_;
   EncoderCounts counts_;
-  int ops_ = 0;  // of the command buffer
+  int ops_ = 0;  // in the command buffer
   std::size_t elements_ = 0;
 
-  // The open encoder's.
+  // The state of the open encoder.
   std::uint64_t encoder_ = 0;
   bool is_open_ = false;
   int num_dispatches_ = 0;
@@ -81,7 +81,7 @@ class EncoderRules {
   std::unordered_set<const void*> named_;
   std::unordered_set<const void*> written_;
 
-  std::unordered_map<const void*, std::uint64_t> last_writer_;  // an ended encoder, of each buffer
+  std::unordered_map<const void*, std::uint64_t> last_writer_;  // the last ended one, per buffer
 };
 
 }  // namespace pagoda::mlx::stand_in

@@ -1,5 +1,5 @@
-// Tests of what the stand-in for MLX's Metal device keeps in order, when its windows close, and what it
-// counts.
+// Tests the stand-in for MLX's Metal device: which dispatches it keeps in order, when its windows
+// close, and its counts.
 #include "tests/metal/stand_in.h"
 
 #include <gtest/gtest.h>
@@ -87,7 +87,7 @@ struct ReadAndWrite {
   mx::array written;
 };
 
-// Returns a read of memory, and a write to it that is recorded behind.
+// Returns a read of memory, and a write to the same memory that is recorded after the read.
 ReadAndWrite read_and_write() {
   const mx::array memory = persistent_memory();
   const mx::array read = add_value(memory, 0);
@@ -97,7 +97,8 @@ ReadAndWrite read_and_write() {
   return {read, written};
 }
 
-// MLX has no fence for this. The owner of the memory must not write what a step in flight reads.
+// MLX has no fence between a read and a later encoder's write. So the owner of the memory must not
+// write what a step in flight reads.
 TEST_F(OrderTest, AWriteMayComeBeforeAReadOfAnEarlierEncoder) {
   std::set<float> seen;
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
@@ -155,13 +156,13 @@ TEST(EncoderRulesTest, EncodersWaitForWritersButNotOfScratch) {
   EXPECT_EQ(place({{&a, 1, true}, {&temporary, 1, true, true}}).encoder, 1);
   EXPECT_TRUE(place({{&b, 1, true}, {&temporary, 1, false, true}}).waits.empty());
   EXPECT_EQ(place({{&a, 1, false}, {&b, 1, false}}).waits, (std::vector<std::uint64_t>{1, 2}));
-  EXPECT_EQ(place({{&a, 1, true}}).waits, (std::vector<std::uint64_t>{1}));  // not 3, a reader
+  EXPECT_EQ(place({{&a, 1, true}}).waits, (std::vector<std::uint64_t>{1}));  // not 3: it only reads
   EXPECT_EQ(place({{&a, 1, false}}).waits, (std::vector<std::uint64_t>{4}));
   EXPECT_EQ(rules.counts().encoders, 5);
   EXPECT_EQ(rules.counts().barriers, 0);
 }
 
-// MLX's own operations and waits.
+// Tests of MLX's own operations and waits.
 
 TEST_F(StandInTest, OperationsOfMlxKeepTheirPlace) {
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
@@ -172,7 +173,7 @@ TEST_F(StandInTest, OperationsOfMlxKeepTheirPlace) {
     EXPECT_EQ(value_of(x), 31);
   }
   const Counts counts = stand_in::counts();
-  EXPECT_EQ(counts.foreign_inputs, 90);  // all but the first
+  EXPECT_EQ(counts.foreign_inputs, 90);  // all inputs except the first
   EXPECT_EQ(counts.foreign_bytes, 90 * kCount * sizeof(float));
 }
 
@@ -259,10 +260,10 @@ TEST_F(StandInTest, WhatIsNotWrittenIsPoison) {
   }
 }
 
-// Counts.
+// Tests of the counts.
 
 TEST_F(StandInTest, CountsOfAChain) {
-  stand_in::configure({.limits = {.max_ops = 50}});  // as MLX has it on many GPUs
+  stand_in::configure({.limits = {.max_ops = 50}});  // MLX's limit on many GPUs
   mx::array x = ones();
   for (int i = 0; i < 100; ++i) x = add_value(x, 1);
   mx::async_eval({x});
@@ -272,7 +273,7 @@ TEST_F(StandInTest, CountsOfAChain) {
   EXPECT_EQ(counts.windows, 3);          // 48, 48, 4
   EXPECT_EQ(counts.command_buffers, 2);  // MLX commits after the 51st
   EXPECT_EQ(counts.encoders, 2);
-  EXPECT_EQ(counts.barriers, 98);  // before all but the first of each encoder
+  EXPECT_EQ(counts.barriers, 98);  // before each dispatch except an encoder's first
   EXPECT_EQ(counts.foreign_inputs, 0);
   EXPECT_EQ(counts.bound_bytes, 100 * 2 * kCount * sizeof(float));
 }

@@ -16,8 +16,8 @@
 namespace pagoda::mlx::stand_in {
 namespace {
 
-// An evaluation stands still when MLX has more tasks in flight (MAX_ACTIVE_TASKS of
-// mlx/transforms.cpp), which the window itself holds up.
+// An evaluation waits if MLX has more tasks in flight (MAX_ACTIVE_TASKS in mlx/transforms.cpp), and
+// the tasks wait for the window. So the window closes then.
 constexpr int kMostTasks = 10;
 constexpr auto kPollInterval = std::chrono::milliseconds(2);
 constexpr auto kIdleTime = std::chrono::seconds(1);
@@ -44,7 +44,8 @@ void remember(const std::shared_ptr<Window>& window) {
   open.windows.push_back(window);
 }
 
-// Whether `later`, recorded behind `earlier`, comes behind it on the GPU, too.
+// The order of recorded dispatches on the GPU. keeps() returns whether the GPU, too, runs `later`
+// after `earlier`.
 class Order {
  public:
   explicit Order(std::span<const Command> commands) {
@@ -60,7 +61,7 @@ class Order {
   }
 
  private:
-  std::unordered_map<std::uint64_t, std::unordered_set<std::uint64_t>> waits_;  // of each encoder
+  std::unordered_map<std::uint64_t, std::unordered_set<std::uint64_t>> waits_;  // per encoder
 };
 
 }  // namespace
@@ -88,7 +89,7 @@ std::vector<std::size_t> draw_order(std::span<const Command> commands, std::uint
 
 std::shared_ptr<Window> Window::open(mx::Stream stream, bool is_shuffled,
                                      const emulator::Options& options) {
-  mx::cpu::get_command_encoder(stream);  // throws on a thread that the stream is not of
+  mx::cpu::get_command_encoder(stream);  // throws if the stream is another thread's
   std::shared_ptr<Window> window(new Window(is_shuffled, options));
   mx::scheduler::enqueue(stream, [window] {
     window->wait_until_closed();

@@ -15,18 +15,18 @@
 
 namespace pagoda::mlx::stand_in {
 
-// Draws one of the orders that the rules leave open, by a seed. Returns the commands' indices.
+// Draws one of the orders that the rules allow, by a seed. Returns the commands' indices.
 std::vector<std::size_t> draw_order(std::span<const Command> commands, std::uint64_t seed);
 
-// Recorded to by one thread, run by the thread of a stream.
+// One thread records commands to it; the thread of a stream runs them.
 class Window {
  public:
-  // Hands the stream a task that runs the window. Throws what MLX throws, such as the error of an
-  // earlier task.
+  // Makes a window, and gives the stream a task that runs it. Throws MLX's exceptions, such as the
+  // error of an earlier task.
   static std::shared_ptr<Window> open(mx::Stream stream, bool is_shuffled,
                                       const emulator::Options& options);
 
-  // Returns false if the window is closed.
+  // Adds a command. Returns false if the window is closed.
   bool add(const Command& command);
   void close();
   bool is_closed() const;
@@ -41,7 +41,7 @@ class Window {
   void run();
 
   const bool is_shuffled_;
-  const emulator::Options options_;  // its seed is the order's, too
+  const emulator::Options options_;  // the order uses their seed, too
   mutable std::mutex mutex_;
   std::condition_variable closed_;
   bool is_closed_ = false;

@@ -30,7 +30,7 @@ constexpr int kVocab = 1024;
 constexpr int kWarmSteps = 8;
 constexpr int kSteps = 64;
 
-// Writes a random qwen3, whose matrices are bfloat16.
+// Writes a random qwen3 with matrices in bfloat16.
 void write_checkpoint(const testing::TemporaryFolder& folder, int num_layers) {
   std::ofstream(folder / "config.json") << fmt::format(
       R"({{"model_type": "qwen3", "vocab_size": {}, "hidden_size": {}, "intermediate_size": {},
@@ -65,15 +65,15 @@ void write_checkpoint(const testing::TemporaryFolder& folder, int num_layers) {
   writer.write(folder / "model.safetensors");
 }
 
-// Figures of a step: averages, and of the host's times, in microseconds, medians.
+// The figures of a step: averages of counts, and medians of the host's times in microseconds.
 struct StepFigures {
   double launches = 0, results = 0, dispatches = 0, barriers = 0, encoders = 0, command_buffers = 0;
-  double building_us = 0;      // of the graph alone
+  double building_us = 0;      // the graph alone
   double handing_over_us = 0;  // the graph, its evaluation by MLX, and the stand-in's recording
 };
 
-// Returns the processor time of the calling thread, in microseconds: MLX's other threads are not in
-// it, nor is waiting for them.
+// Returns the CPU time of the calling thread, in microseconds. It excludes MLX's other threads, and
+// the time of waiting for them.
 double thread_us() {
   timespec time = {};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -85,7 +85,7 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Notes how long a step takes to be handed over.
+// Records how long the host takes to submit a step.
 class TimedRunner final : public WrappedRunner {
  public:
   TimedRunner(std::unique_ptr<StepRunner> runner, std::vector<double>& times)
@@ -102,7 +102,7 @@ class TimedRunner final : public WrappedRunner {
   std::vector<double>& times_;
 };
 
-// Builds graphs of decodes that are not evaluated.
+// Returns the time of building a decode's graph. The graphs are not evaluated.
 double time_building(RunnerParts& parts, int num_seqs) {
   HostBatch host;
   host.max_blocks = 1;
@@ -163,7 +163,7 @@ StepFigures measure(int num_layers, int num_seqs, float temperature) {
                                  .num_kv_blocks = 32 * num_seqs,
                                  .kv_cache_layout = KvCacheLayout::kPaged,
                                  .enable_prefix_caching = false};
-  configure_stand_in(/*skips_kernels=*/false);  // loading tries the matrix units
+  configure_stand_in(/*skips_kernels=*/false);  // loading tests the matrix units
   EngineCore core(assemble(checkpoint, config, options, {}, [&](RunnerParts parts) {
                     building_us = time_building(parts, num_seqs);
                     return std::make_unique<TimedRunner>(make_model_runner(std::move(parts)),

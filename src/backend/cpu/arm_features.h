@@ -5,7 +5,7 @@
 namespace pagoda {
 
 struct ArmFeatures {
-  bool has_dot_product = false;     // sdot, four products of bytes a lane
+  bool has_dot_product = false;     // sdot, four products of bytes per lane
   bool has_matrix_product = false;  // smmla, two rows of eight bytes by two columns
 };
 ArmFeatures arm_features() noexcept;

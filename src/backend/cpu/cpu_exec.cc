@@ -6,7 +6,7 @@
 namespace pagoda::cpu {
 namespace {
 
-constexpr int kMaxThreads = 256;  // more than any machine that one model is worth
+constexpr int kMaxThreads = 256;  // one model does not need more
 
 }  // namespace
 

@@ -25,11 +25,11 @@ class CpuExec final : public NativeExec {
   CpuIsa isa() const { return isa_; }
   bool int8_activations() const { return int8_activations_; }
 
-  // Notes that a weight has panels of a kind; from the thread that prepares weights.
+  // Notes that a weight has panels of a kind. Called by the thread that prepares weights.
   void add_panel_kind(PanelKind kind) { panels_of(kind).exist = true; }
   bool has_panels(PanelKind kind) const { return panels_[static_cast<int>(kind)].exist; }
-  // Returns how products of few rows fetch such panels ahead: as this family of processors likes it
-  // best, until something else is set, which is between steps.
+  // Returns how products of few rows prefetch panels of a kind. The default is the fastest way on
+  // this family of processors. set_prefetch() may change it between steps.
   WeightPrefetch prefetch_of(PanelKind kind) const { return panels_[static_cast<int>(kind)].way; }
   void set_prefetch(PanelKind kind, WeightPrefetch way) { panels_of(kind).way = way; }
 
@@ -57,11 +57,12 @@ class CpuExec final : public NativeExec {
   const bool int8_activations_;
   ThreadPool pool_;
   std::array<PanelsOfKind, kNumPanelKinds> panels_;
-  // Counted on mlx's thread of a stream where this is its host, and read on the engine's.
+  // Atomic: if the mlx backend runs its ops here, MLX's stream thread counts and the engine's
+  // reads.
   std::atomic<std::uint64_t> num_decoded_attentions_ = 0;
 };
 
-// Returns the pool of an op's Exec: an op's body is only ever called with its own backend's Exec.
+// Returns the pool of an op's Exec. A body of the cpu backend is called only with a CpuExec.
 inline ThreadPool& pool_of(Exec& exec) {
   return static_cast<CpuExec&>(exec).pool();
 }

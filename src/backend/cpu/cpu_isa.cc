@@ -19,8 +19,8 @@ constexpr std::array kCpuIsas = {CpuIsa::kPortable, CpuIsa::kNeon, CpuIsa::kAvx2
                                  CpuIsa::kAmx};
 
 #if defined(__x86_64__)
-// Returns whether AVX2, FMA and F16C can be used. The compiler's checks also ask whether the system
-// saves the registers.
+// Returns whether AVX2, FMA and F16C can be used. __builtin_cpu_supports() also checks that the
+// system saves the registers.
 bool has_avx2() {
   unsigned int eax = 0, ebx = 0, ecx = 0, edx = 0;
   const bool has_f16c = __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
@@ -34,7 +34,7 @@ bool has_avx512() {
          __builtin_cpu_supports("avx512bf16");
 }
 
-// Asks Linux to save the tiles, 8 KB a thread. It does so only for processes that have asked
+// Asks Linux to save the tiles, 8 KB per thread. Linux does so only for processes that ask
 // (Documentation/arch/x86/xstate.rst).
 bool may_use_tiles() {
 #if defined(__linux__)
@@ -46,7 +46,7 @@ bool may_use_tiles() {
 }
 
 AmxState find_amx() {
-  constexpr unsigned int kNeeded = 1u << 22 | 1u << 24 | 1u << 25;  // bfloat16, tiles, bytes
+  constexpr unsigned int kNeeded = 1u << 22 | 1u << 24 | 1u << 25;  // AMX-BF16, AMX-TILE, AMX-INT8
   unsigned int eax = 0, ebx = 0, ecx = 0, edx = 0;
   if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0) return AmxState::kAbsent;
   if ((edx & kNeeded) != kNeeded) return AmxState::kAbsent;
@@ -89,7 +89,7 @@ std::vector<CpuIsa> supported_cpu_isas() {
   if (has_avx2() && has_avx512()) isas.push_back(CpuIsa::kAvx512);
   if (has_avx2()) isas.push_back(CpuIsa::kAvx2);
 #elif defined(__aarch64__)
-  isas.push_back(CpuIsa::kNeon);  // a part of the architecture
+  isas.push_back(CpuIsa::kNeon);  // every AArch64 has it
 #endif
   isas.push_back(CpuIsa::kPortable);
   return isas;

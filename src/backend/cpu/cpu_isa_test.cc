@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Sets PAGODA_CPU_ISA, and puts back what was there.
+// Sets PAGODA_CPU_ISA, and restores its former value at the end.
 class ScopedIsaVariable {
  public:
   explicit ScopedIsaVariable(const std::string& value) {
@@ -41,7 +41,7 @@ std::string foreign_isa() {
 #endif
 }
 
-// Returns the targets of Highway that serve an ISA: which of them is there depends on its version.
+// Returns Highway's targets for an ISA. Which of them exist depends on Highway's version.
 std::vector<std::string_view> targets_of(CpuIsa isa) {
   switch (isa) {
     case CpuIsa::kPortable:
@@ -54,13 +54,13 @@ std::vector<std::string_view> targets_of(CpuIsa isa) {
       return {"AVX2"};
     case CpuIsa::kAvx512:
     case CpuIsa::kAmx:
-      return {"AVX3", "AVX3_DL"};  // the second by itself from Highway 1.3 on
+      return {"AVX3", "AVX3_DL"};  // only the second from Highway 1.3 on
   }
   return {};
 }
 
-// Returns those of them that this build has: the edit preset compiles the best of this machine alone,
-// which then serves every ISA.
+// Returns the targets for an ISA in this build. The edit preset compiles only this machine's best
+// target, which then serves every ISA.
 std::vector<std::string_view> built_targets_of(CpuIsa isa) {
   const std::vector<cpu::VectorTarget> built = cpu::vector_targets();
   if (built.size() == 1) return {built.front().name};

@@ -9,11 +9,12 @@
 namespace pagoda::cpu {
 namespace {
 
-// Source bytes packed between two releases of their pages: bounds what is resident twice.
+// Source bytes that are packed before their pages are released. This bounds the memory in which
+// weights are resident twice, as source and packed.
 constexpr std::int64_t kReleaseBytes = std::int64_t{4} << 20;
 
-// The bytes that a thread fetches of its part of the next weight: as many as it can read while
-// another thread attends to a short context, and a part of a second-level cache.
+// The bytes that a thread prefetches of its part of the next weight. It can read them while another
+// thread computes attention on a short context, and they fit in a second-level cache.
 constexpr std::size_t kBytesReadNext = std::size_t{128} << 10;
 
 // Releases the pages of rows [begin, end) of a matrix, which have been packed.
@@ -23,7 +24,7 @@ void release_rows(const HostTensor& matrix, std::int64_t begin, std::int64_t end
   matrix.storage->release_pages(matrix.bytes.subspan(begin * row_bytes, (end - begin) * row_bytes));
 }
 
-// Decides where each part's panels lie; returns how many bytes they take together.
+// Decides where each part's panels lie. Returns the size of all panels in bytes.
 std::int64_t lay_out(std::span<const HostTensor> parts, WeightUse use,
                      std::vector<WeightSegment>& segments) {
   const bool is_interleaved = use == WeightUse::kGated;
@@ -85,8 +86,8 @@ void CpuWeight::read_row(std::int64_t row, float* values) const {
   PAGODA_CHECK(false, fmt::format("[weight] row {} past the end", row));
 }
 
-// Returns the first byte of a pair of panels, counted over all segments, or the end of the last
-// one. A thread multiplies both weights where parts are interleaved.
+// Returns the first byte of pair `index` of panels, counted over all segments, or the end of the
+// last pair. Two interleaved parts count once: their pairs alternate in memory.
 const std::byte* CpuWeight::pair(std::int64_t index) const {
   auto segment = segments_.begin();
   for (; !segment->is_interleaved() && segment + 1 != segments_.end(); ++segment) {

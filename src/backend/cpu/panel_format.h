@@ -5,15 +5,15 @@
 //
 //   header | low plane | high plane                          every part whole lines of 64 bytes
 //
-// A plane holds `bits` bits of each code. A line has one 32-bit word a column; word c of line i has
-// the codes of the 32 / bits consecutive k from 32 / bits * i on:
+// A plane holds `bits` bits of each code. A line has one 32-bit word per column; word c of line i
+// has the codes of the 32 / bits consecutive k from 32 / bits * i on:
 //
 //   k = 32 / bits * i + 2 * j + p   lies at bit 16 * p + bits * j
 //
 // So a shift by bits * j leaves the pair (k, k + 1) of all 16 columns at the bottom of 32
-// half-words. The pairwise dot products of 16-bit numbers want it there (vdpbf16ps, vpdpwssd,
-// vpmaddwd), and the same words serve 32-bit lanes. Five bits are four low ones and a high one, six
-// are four and two, three are two and one: the high plane follows the low one.
+// half-words. The pairwise dot products of 16-bit numbers read it there (vdpbf16ps, vpdpwssd,
+// vpmaddwd), and the same words serve 32-bit lanes. Codes of five bits have four bits in the low
+// plane and one in the high plane; codes of six have four and two; codes of three, two and one.
 //
 //             group   header                                                          planes
 //   F32       1                                                                       32
@@ -33,18 +33,19 @@
 //   affine    32      none here: all headers stand before the panel's planes, one a
 //                     group of the checkpoint, scales [16] and biases [16] in 16 bits 2, 2 1, 4 ...
 //
-// F16 and BF16 become integers of 14 bits under a power of two for each 64 k. Its exponent is the
-// largest value's less 12, but the power is no less than a quarter of the largest one of its 256 k.
-// So a kernel may multiply the integers by one, two or four and have one power for all 256.
-// Integers multiply as fast as bfloat16 and leave x four bits more.
+// F16 and BF16 become integers of 14 bits; each 64 k share a scale that is a power of two. The
+// power's exponent is the largest value's minus 12. But the power is at least a quarter of the
+// largest power of its 256 k. So a kernel may multiply the integers by one, two or four and use one
+// power for all 256. Integers multiply as fast as bfloat16 and keep four more bits of x.
 //
-// A value of BF16 is exact down to 1/32 of the largest of its 64, and one of F16 down to a quarter.
-// With the power of the largest of the 256 they are exact down to 1/128 and 1/16 of that
-// one. Other values are off by 2^-13 of the largest of the 64 at most, or 2^-15 of that of the 256.
+// A BF16 value is exact if it is at least 1/32 of the largest of its 64 values; an F16 value, if it
+// is at least 1/4. Where the 256 k decide the power, the bounds are 1/128 and 1/16 of their largest
+// value. Other values have an error of at most 2^-13 of the largest of the 64, or 2^-15 of the
+// largest of the 256.
 //
-// Before a panel's first group stands a line of the least power that each column may have: 2^-48 of
-// its largest one, so that kernels can add exponents in place of multiplying. It is NaN in a column
-// of which a weight is no number.
+// A line before a panel's first group has the least power that each column may have: 2^-48 of the
+// column's largest power, so that kernels can add exponents instead of multiplying. It is NaN in a
+// column with a weight that is not finite.
 //
 // The six-bit words of a column:
 //
@@ -53,7 +54,7 @@
 //   word 2   scales of blocks 5 and 6 at bits 0 and 6, their minima at bits 12 and 18; the low four
 //            bits of block 7's scale at bit 24, and those of its minimum at bit 28
 //
-// A group that begins inside the matrix and ends outside is filled up with zeros, scales too.
+// The last group is padded with zeros if the matrix ends inside it; its scales are zero there, too.
 #pragma once
 
 #include <cstdint>
@@ -66,12 +67,12 @@ namespace pagoda::cpu {
 
 inline constexpr int kPanelColumns = 16;
 inline constexpr int kLineBytes = 64;
-// The most binades between the powers of one column of 14-bit integers.
+// The powers of one column of 14-bit integers differ by a factor of 2^kPowersRange at most.
 inline constexpr int kPowersRange = 48;
 // The powers of a column within kPowersSpan k differ by a factor of kPowersRangeOfSpan at most.
 inline constexpr int kPowersSpan = 256;
 inline constexpr int kPowersRangeOfSpan = 4;
-// The k that kernels take at a time. Rows of x are padded to an even number of these.
+// The number of k that kernels process at a time. Rows of x are padded to an even number of units.
 inline constexpr int kUnit = 32;
 
 enum class PanelKind : std::uint8_t {
@@ -99,7 +100,7 @@ enum class PanelKind : std::uint8_t {
 
 inline constexpr int kNumPanelKinds = static_cast<int>(PanelKind::kAffine8) + 1;
 
-// A kind that is known when compiling, and from one that is not: calls visit(KindConstant<kind>()).
+// A kind as a compile-time constant. with_kind() calls visit(KindConstant<kind>()).
 template <PanelKind kKind>
 struct KindConstant {
   static constexpr PanelKind kValue = kKind;
@@ -120,7 +121,7 @@ __attribute__((always_inline)) inline void with_kind(PanelKind kind, const Visit
 enum class PanelHeader : std::uint8_t {
   kNone,
   kPowers,        // a float32 power of two
-  kScales,        // a scale a block
+  kScales,        // a scale per block
   kScalesMinima,  // a scale and a minimum
   kSixBit,        // Q4_K and Q5_K
   kNibbles,       // Q2_K
@@ -129,8 +130,8 @@ enum class PanelHeader : std::uint8_t {
 };
 
 struct PanelFormat {
-  int group = 1;  // k
-  int block = 1;  // k under one scale
+  int group = 1;  // number of k
+  int block = 1;  // number of k that share a scale
   PanelHeader header = PanelHeader::kNone;
   int header_bytes = 0;
   int low_bits = 0;
@@ -142,7 +143,7 @@ struct PanelFormat {
            header == PanelHeader::kNibbles || header == PanelHeader::kAffine;
   }
   constexpr int plane_bytes(int bits) const { return group * bits * kPanelColumns / 8; }
-  constexpr int low_plane() const { return header_bytes; }  // its offset in the group
+  constexpr int low_plane() const { return header_bytes; }  // the plane's offset in the group
   constexpr int high_plane() const { return header_bytes + plane_bytes(low_bits); }
   constexpr int group_bytes() const { return high_plane() + plane_bytes(high_bits); }
   constexpr std::int64_t num_groups(std::int64_t cols) const { return (cols + group - 1) / group; }

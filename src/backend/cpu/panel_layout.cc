@@ -49,7 +49,7 @@ float load_half(const std::byte* row, int column) {
 // Puts bits [shift, shift + kBits) of a group's codes into a plane; add_plane() reads them.
 template <int kBits>
 void put_plane(const std::uint8_t* codes, int group, int shift, int column, std::byte* plane) {
-  constexpr int kCodes = 16 / kBits;  // a half-word
+  constexpr int kCodes = 16 / kBits;  // per half-word
   constexpr std::uint32_t kMask = (1u << kBits) - 1;
   for (int line = 0; line < group * kBits / 32; ++line) {
     const std::uint8_t* from = codes + line * 2 * kCodes;
@@ -98,7 +98,7 @@ void get_codes(const std::byte* group, int column, std::uint8_t* codes) {
   }
 }
 
-// The unsigned codes of a file's block.
+// The functions below read the unsigned codes of a file's block.
 
 int nibble(const std::uint8_t* nibbles, int i, int half) {
   return i < half ? nibbles[i] & 15 : nibbles[i - half] >> 4;
@@ -119,7 +119,7 @@ void codes_of(const Block& block, std::uint8_t* codes)
   }
 }
 
-// Packs formats with blocks of 32 values: kUnits blocks a group.
+// Packs formats with blocks of 32 values: kBlocks blocks per group.
 template <PanelKind kKind, typename Block>
 void put_small_blocks(const std::byte* row, std::int64_t cols, int column, std::byte* panel) {
   constexpr PanelFormat kFormat = panel_format(kKind);
@@ -179,7 +179,7 @@ void put_minimum_scale(const auto& packed, int column, std::byte* group) {
   }
 }
 
-// Packs formats with blocks of 256 values: one block a group.
+// Packs formats with blocks of 256 values: one block per group.
 template <PanelKind kKind, typename Block>
 void put_super_blocks(const std::byte* row, std::int64_t cols, int column, std::byte* panel) {
   constexpr PanelFormat kFormat = panel_format(kKind);
@@ -240,8 +240,8 @@ void get_float32(const std::byte* panel, std::int64_t cols, int column, float* v
   }
 }
 
-// Returns the least power of two, and at least `least`, under which integers of 14 bits hold values
-// up to `largest`. Returns NaN where `largest` is no finite number, so that every product is NaN.
+// Returns the least power of two, but at least `least`, that scales values up to `largest` to
+// integers of 14 bits. Returns NaN if `largest` is not finite, so that every product is NaN.
 float power_for(float largest, float least) {
   if (!std::isfinite(largest)) return std::numeric_limits<float>::quiet_NaN();
   if (largest == 0) return least;
@@ -249,15 +249,14 @@ float power_for(float largest, float least) {
 }
 
 // Rounds to the nearest integer, ties to even. The magnitude is below 2^22, so that the last bit of
-// the sum counts ones.
+// the sum has the value one.
 std::int32_t round_to_integer(float value) {
   constexpr float kOnes = 12582912.0f;  // 1.5 * 2^23
   return static_cast<std::int32_t>(std::bit_cast<std::uint32_t>(value + kOnes) -
                                    std::bit_cast<std::uint32_t>(kOnes));
 }
 
-// Returns the largest magnitude. Magnitudes are compared by their bits, among which NaN is the
-// largest.
+// Returns the largest magnitude. It compares magnitudes by their bits, so that NaN is the largest.
 template <typename Element>
 float largest_magnitude(const std::byte* row, std::int64_t cols) {
   constexpr std::int64_t kAtOnce = 64;
@@ -273,8 +272,9 @@ float largest_magnitude(const std::byte* row, std::int64_t cols) {
   return std::bit_cast<float>(largest);
 }
 
-// Puts up to 64 values of a row under a power that is at least `least`. A quarter of a large
-// checkpoint's load is here: plain loops that the compiler makes vectors of.
+// Writes up to 64 values of a row as integers with one power, which is at least `least`. A quarter
+// of a large checkpoint's load time is spent here, so compilers must be able to vectorize the
+// loops.
 template <typename Element>
 void put_int14_group(const std::byte* row, std::int64_t count, float least, int column,
                      std::byte* group) {
@@ -282,7 +282,7 @@ void put_int14_group(const std::byte* row, std::int64_t count, float least, int 
   Element elements[64] = {};
   std::memcpy(elements, row, static_cast<std::size_t>(count) * sizeof(Element));
   float values[64];
-  // As integers, which order magnitudes as they are, NaN above all.
+  // The bits of a magnitude: they have the order of the magnitudes, with NaN as the largest.
   std::uint32_t largest = 0;
   for (int i = 0; i < 64; ++i) {
     values[i] = to_float(elements[i]);
@@ -452,7 +452,7 @@ void put_row(const PanelLayout& layout, const HostTensor& matrix, std::int64_t r
     case PanelKind::kIQ4_XS:
       return put_super_blocks<PanelKind::kIQ4_XS, BlockIQ4_XS>(from, cols, column, panel);
     default:
-      return;  // affine groups, above
+      return;  // kAffine was handled above
   }
 }
 
@@ -539,7 +539,7 @@ PanelLayout panel_layout_of(const HostTensor& matrix) {
 
 void pack_panel(const PanelLayout& layout, const HostTensor& matrix, std::int64_t first_row,
                 int num_rows, std::byte* panel) {
-  // Fresh pages are zero; what is packed again was not.
+  // Fresh pages are zero, but memory that is packed again is not.
   std::memset(panel, 0, static_cast<std::size_t>(layout.panel_bytes()));
   for (int i = 0; i < num_rows; ++i) put_row(layout, matrix, first_row + i, i, panel);
 }

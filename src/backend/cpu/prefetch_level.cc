@@ -17,7 +17,7 @@ unsigned int family_of(unsigned int signature) {
 
 constexpr unsigned int kZen3And4 = 0x19, kZen5 = 0x1a;
 
-// Returns the family of a processor of AMD's, or 0.
+// Returns the family of an AMD processor; 0 for other processors.
 unsigned int amd_family() noexcept {
 #if defined(__x86_64__)
   static const unsigned int family = [] {

@@ -1,4 +1,4 @@
-// The processor that this process runs on, by name.
+// The name of the processor that this process runs on.
 #pragma once
 
 #include <string>

@@ -1,20 +1,20 @@
-// The six-bit words of Q4_K's and Q5_K's blocks, read in one way by all kernels (panel_format.h draws
-// them).
+// The six-bit words of Q4_K's and Q5_K's blocks. All kernels read them with these functions
+// (panel_format.h draws the words).
 #pragma once
 
 #include <cstdint>
 
 namespace pagoda::cpu {
 
-// Integers that a block's scale and minimum are multiples of: of a column, or of a vector of columns.
+// The six-bit integers of a block's scale and minimum, of one column or of a vector of columns.
 template <class Word>
 struct SixBitNumbers {
   Word scale;
   Word minimum;
 };
 
-// Reads those of block `b`, in [0, 8), from words 0, 1 and 2. A Word is a std::uint32_t, or a
-// vector of them that the compiler knows (vector_size).
+// Returns the integers of block `b`, in [0, 8), from words 0, 1 and 2. A Word is a std::uint32_t,
+// or a compiler's vector of them (vector_size).
 template <class Word>
 __attribute__((always_inline)) inline SixBitNumbers<Word> six_bit_numbers(Word w0, Word w1, Word w2,
                                                                           std::uint32_t b) {

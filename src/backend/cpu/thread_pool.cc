@@ -16,27 +16,27 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Work that takes less than this is claimed a part at a time. Every claim drains the loads under
-// way: with six claims for a part of 5 microseconds a decode step lost a quarter of its speed. Of
-// 2, 3, 5 and 10 microseconds 5 leaves a decode step's threads the least to wait for each other.
+// Work that takes less time than this is claimed in whole parts. Every claim waits for memory loads
+// in flight: six claims for a part of 5 microseconds cost a decode step a quarter of its speed.
+// Among 2, 3, 5 and 10 microseconds, a decode step's threads wait for each other the least with 5.
 constexpr std::chrono::microseconds kUnitTime(5);
-// Else a part is divided into as many units as that time asks for, up to this. A thread claims half of
-// what it has left of its part at a time; a thief takes one.
+// A part of longer work is divided into one unit for each kUnitTime, at most this many. A thread
+// claims half of what is left of its own part at a time, and one unit of another thread's part.
 constexpr std::int64_t kMostUnits = 16;
-// One in so many calls of a kind is timed.
+// One in this many calls of a kind is timed.
 constexpr std::uint32_t kTimedEvery = 16;
-// A thread that waits spins for so long. The gaps between a step's ops take microseconds, those
-// between steps a few hundred. A sleeper is awake 6 to 40 microseconds after it is called.
+// A waiting thread spins for this time before it sleeps. The gaps between a step's ops take a few
+// microseconds, the gaps between steps a few hundred. Waking a thread takes 6 to 40 microseconds.
 constexpr std::chrono::microseconds kSpinTime(400);
-// It spins for so long where other processes want our cores. A worker that went on spinning would
-// be stopped later, in the middle of its work, for a slice of the scheduler's time. Then all other
+// The spin time while other processes want our cores. A worker that went on spinning would be
+// stopped later, in the middle of its work, for a time slice of the scheduler. Then all other
 // threads would wait for it.
 constexpr std::chrono::microseconds kCrowdedSpinTime(20);
-// Others want our cores if a worker is this late, and are taken to want them for the time below.
+// If the workers are this late, we assume for kCrowdedTime that other processes want our cores.
 constexpr std::chrono::milliseconds kLate(1);
 constexpr std::chrono::milliseconds kCrowdedTime(500);
-// A worker leaves the caller's core so often at most: where every core has strangers, it may be the
-// one where it gets on soonest.
+// A worker leaves the caller's core at most once in this time. If other processes run on every
+// core, the worker may get to run soonest on the caller's.
 constexpr std::chrono::milliseconds kLeaveInterval(20);
 
 void relax() {
@@ -47,7 +47,7 @@ void relax() {
 #endif
 }
 
-// Returns whether `condition` came true within `time`.
+// Returns whether `condition` became true within `time`.
 template <typename Condition>
 bool spin_until(Condition&& condition, Clock::duration time) {
   Clock::time_point end;
@@ -61,8 +61,8 @@ bool spin_until(Condition&& condition, Clock::duration time) {
   }
 }
 
-// Asks for `bytes` in the second-level cache, which has room for more than the first, until
-// `condition` comes true; whether it did.
+// Prefetches `bytes` into the second-level cache, which has more room than the first, until
+// `condition` is true. Returns whether it became true.
 template <typename Condition>
 bool fetch_until(Condition&& condition, std::span<const std::byte> bytes) {
   constexpr std::size_t kLineBytes = 64, kLinesAtOnce = 4;
@@ -86,7 +86,7 @@ struct Part {
 
 struct Partition {
   std::int64_t num_grains;
-  std::int64_t most_units;  // a part
+  std::int64_t most_units;  // per part
   int num_threads;
 
   Part part_of(int thread) const {
@@ -164,7 +164,8 @@ void ThreadPool::run(Job job) {
   const bool timed = kind.num_calls++ % kTimedEvery == 0;
   const auto start = timed ? Clock::now() : Clock::time_point();
   const std::uint32_t own = work(number, 0);
-  // A worker's part may be the longer one; where others want the cores its time tells nothing.
+  // The time of a job includes the workers' parts. While other processes want the cores, workers
+  // may be stopped, so only the caller's own part is timed.
   const bool is_crowded = is_crowded_.load(std::memory_order_relaxed);
   if (timed && is_crowded) kind.time = Clock::now() - start;
   finish(number, num_units - own);
@@ -191,8 +192,8 @@ std::uint32_t ThreadPool::publish(const Job& job, std::uint32_t number, const Ah
     lane.rest.store(pack({.job = number, .begin = 0, .end = num_units}), std::memory_order_release);
     total += num_units;
   }
-  // Both sides exchange num_asleep_ and then look at what the other wrote before it: either this
-  // one sees the sleeper, or the sleeper the job.
+  // Caller and worker both modify num_asleep_ atomically and then read what the other has written
+  // before that. So either the caller sees the sleeping worker, or the worker sees the job.
   if (num_asleep_.fetch_add(0, std::memory_order_acq_rel) != 0) {
     caller_cpu_.store(current_cpu(), std::memory_order_relaxed);
     num_wakes_.fetch_add(1, std::memory_order_release);
@@ -209,13 +210,14 @@ Clock::duration ThreadPool::spin_time() const {
 void ThreadPool::finish(std::uint32_t number, std::uint32_t num_units) {
   const auto finished = [&] { return num_finished(number) == num_units; };
   if (spin_until(finished, spin_time())) return;
-  // A worker that is this late has lost its core to another process: it may have the caller's.
+  // A worker that is this late has lost its core to another process. The caller sleeps, so that the
+  // worker can run on the caller's core.
   const auto start = Clock::now();
   while (true) {
     const std::uint32_t wakes = caller_wakes_.load(std::memory_order_acquire);
     caller_sleeps_.store(true, std::memory_order_relaxed);
-    // Both sides exchange the tally: either this one sees what the worker has finished, or the
-    // worker sees that the caller sleeps.
+    // Caller and worker both modify the tally atomically. So either the caller sees what the worker
+    // has finished, or the worker sees that the caller sleeps.
     for (int thread = 1; thread < num_threads_; ++thread) {
       tallies_[thread].finished.fetch_add(0, std::memory_order_acq_rel);
     }
@@ -230,7 +232,7 @@ void ThreadPool::finish(std::uint32_t number, std::uint32_t num_units) {
   is_crowded_.store(true, std::memory_order_relaxed);
 }
 
-// Does the thread's own part, then takes of others'; returns the units done.
+// Does the thread's own part, then units of other threads' parts. Returns the number of units done.
 std::uint32_t ThreadPool::work(std::uint32_t number, int thread) {
   std::uint32_t done = 0;
   for (int i = 0; i < num_threads_; ++i) {
@@ -306,7 +308,7 @@ std::uint32_t ThreadPool::sleep_until_job(int thread, std::uint32_t last) {
 
 void ThreadPool::work_loop(int thread) {
   const Lane& lane = lanes_[thread];
-  const std::byte* fetched = nullptr;  // since the last job
+  const std::byte* fetched = nullptr;  // the bytes prefetched since the last job
   Clock::time_point next_leave;
   std::uint32_t last = 0;
   while (true) {
@@ -324,7 +326,7 @@ void ThreadPool::work_loop(int thread) {
     };
     if (!spin_until(has_job_or_fetches, spin_time())) {
       number = sleep_until_job(thread, last);
-      if (number == last) return;  // stopped
+      if (number == last) return;  // the pool ends
       const int cpu = current_cpu();
       if (cpu == caller_cpu_.load(std::memory_order_relaxed) && Clock::now() > next_leave) {
         leave_cpu(cpu);

@@ -1,17 +1,16 @@
-// ThreadPool: the cpu backend's workers, over which one step's ops are forked and joined many
-// times.
+// ThreadPool: the cpu backend's worker threads. Each op of a step forks its work to them and joins.
 //
-// Each thread has its own contiguous part of the work, always the same. It goes through the part in
-// ascending order, so that it reads one stream of weights. A thread that is done with its own part
-// takes one that no thread has begun. Where work is long, it also takes the end of another thread's
-// part. So a thread which the system keeps from running holds up no more than what it was at.
-// (Chase and Lev's work-stealing deques, 2005, with a range for a deque.) No result may depend on
-// which thread computes which range (batch invariance).
+// Each thread has its own contiguous part of an op's work, the same one in every step. It processes
+// the part in ascending order, so that it reads one stream of weights. A thread that is done with
+// its own part takes a part that no thread has begun. If the work is long, it also takes units from
+// the end of another thread's part. So a thread that the system has stopped delays only what it has
+// claimed. (Chase and Lev's work-stealing deques, 2005, with a range instead of a deque.) No result
+// may depend on which thread computes which range (batch invariance).
 //
-// A worker that has nothing to do spins, because the next op comes within microseconds. It sleeps
-// once a request must have ended, so that an idle process uses no CPU. Where other processes want
-// our cores, workers sleep between steps: it is there that the scheduler should stop them. No
-// thread yields, which Linux 6.18 takes for giving up a whole slice.
+// An idle worker spins, because the next op comes within microseconds. It sleeps after a longer
+// wait, so that an idle process uses no CPU. While other processes want our cores, workers sleep
+// between steps, so that the system's scheduler stops them there and not in a step. Threads never
+// call yield: with Linux 6.18 a thread that yields loses a whole time slice.
 #pragma once
 
 #include <array>
@@ -30,15 +29,15 @@
 
 namespace pagoda::cpu {
 
-// Returns where the part of thread t of n begins, of `count` that threads share out: equal parts in
-// order.
+// Returns where the thread's part begins if [0, count) is divided into equal parts, in the order of
+// the threads.
 inline std::int64_t part_begin(std::int64_t count, int thread, int num_threads) {
   return count * thread / num_threads;
 }
 
 class ThreadPool {
  public:
-  // Starts num_threads - 1 threads: the caller is one of them. Throws NoThread.
+  // Starts num_threads - 1 threads; the caller is the remaining one. Throws NoThread.
   explicit ThreadPool(int num_threads);
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -47,19 +46,20 @@ class ThreadPool {
   int num_threads() const { return num_threads_; }
 
   // Calls body(begin, end, thread) on ranges that cover [0, count) once each, in parallel, and
-  // returns when all are done. Thread t of n begins with the t-th of n equal parts and is called
-  // for ranges of it in ascending order. A range is a multiple of `grain` long but for the last;
-  // work of one grain stays on the caller. `thread` is 0 to num_threads() - 1, and no two calls of
-  // one `thread` run at a time. One parallel_for at a time, from one thread; `body` must not call
-  // back.
+  // returns when all are done. Thread t of n begins with the t-th of n equal parts and processes
+  // its ranges in ascending order. The length of every range except the last is a multiple of
+  // `grain`; work of one grain runs on the caller. `thread` is 0 to num_threads() - 1, and no two
+  // calls with the same `thread` run at a time. Only one thread may call parallel_for, and `body`
+  // must not.
   template <typename Body>
   void parallel_for(std::int64_t count, std::int64_t grain, Body&& body) {
     parallel_for(
         count, grain, [](std::int64_t, int) {}, body);
   }
 
-  // Does the same; a thread calls start(begin, thread) before its first range, which begins there.
-  // Work so small that each thread can do it for itself costs no fork and no join of its own there.
+  // Does the same, but each thread calls start(begin, thread) before its first range, which starts
+  // at `begin`. `start` is for work so small that each thread can repeat it: that saves a fork and
+  // join.
   template <typename Start, typename Body>
   void parallel_for(std::int64_t count, std::int64_t grain, Start&& start, Body&& body) {
     using Target = std::pair<std::remove_reference_t<Start>&, std::remove_reference_t<Body>&>;
@@ -73,9 +73,9 @@ class ThreadPool {
          }});
   }
 
-  // Makes workers prefetch bytes of a later job into their caches, while they wait after the next
-  // job: of_threads[t] by thread t; the caller's own, [0], are left out. Bytes are prefetched and
-  // not read, so memory that is gone does no harm. `of_threads` itself lives until the next
+  // Makes workers prefetch bytes of a later job into their caches while they wait after the next
+  // job. Thread t prefetches of_threads[t]; the caller, thread 0, prefetches nothing. The bytes are
+  // not read, so they may be in freed memory. `of_threads` itself must live until the next
   // parallel_for returns. Called from the thread that calls parallel_for.
   void fetch_behind_next(std::span<const std::span<const std::byte>> of_threads, FetchTime time) {
     ahead_ = {of_threads, time};
@@ -87,7 +87,7 @@ class ThreadPool {
     std::int64_t grain;
     void* body;
     void (*call)(void* body, std::int64_t begin, std::int64_t end, int thread, bool is_first);
-    std::int64_t most_units = 1;  // that a thread's part is divided into
+    std::int64_t most_units = 1;  // units that a thread's part is divided into
   };
 
   // Calls of the same body and count, which take about the same time.
@@ -95,12 +95,12 @@ class ThreadPool {
     std::uintptr_t key = 0;
     std::uint32_t last_job = 0;
     std::uint32_t num_calls = 0;
-    std::chrono::nanoseconds time{0};  // the last time that one was timed
+    std::chrono::nanoseconds time{0};  // time of the last call that was timed
   };
 
   // The work that a thread still has to do, in units of its part.
   struct Rest {
-    std::uint32_t job = 0;    // which one; jobs are counted from 1
+    std::uint32_t job = 0;    // the job's number, from 1
     std::uint32_t begin = 0;  // below 2^16
     std::uint32_t end = 0;
   };
@@ -108,9 +108,10 @@ class ThreadPool {
   static std::uint64_t pack(const Rest& rest);
   static Rest unpack(std::uint64_t word);
 
-  // All that a thread needs to begin, on a cache line that the caller writes once a job. A thread
-  // that comes late may read it while the next job is written: its claim, an exchange of `rest`,
-  // fails then, and what it has read is dropped. Two lines apart, because processors fetch pairs.
+  // All that a thread needs to begin, on a cache line that the caller writes once per job. A late
+  // thread may read the line while the next job is written. Then its claim, a compare-exchange of
+  // `rest`, fails, and it drops what it has read. Aligned to the pairs of lines that processors
+  // fetch.
   struct alignas(128) Lane {
     std::atomic<std::uint64_t> rest{0};
     std::atomic<std::int64_t> count{0};
@@ -118,7 +119,7 @@ class ThreadPool {
     std::atomic<std::int64_t> most_units{1};
     std::atomic<void*> body{nullptr};
     std::atomic<decltype(Job::call)> call{nullptr};
-    // The bytes to fetch between this job and the next.
+    // The bytes to prefetch between this job and the next.
     std::atomic<const std::byte*> ahead{nullptr};
     std::atomic<std::size_t> num_ahead{0};
 
@@ -127,7 +128,7 @@ class ThreadPool {
       ahead.store(bytes.data(), std::memory_order_release);
     }
   };
-  // Bytes that workers fetch behind a job.
+  // Bytes that workers prefetch after a job.
   struct Ahead {
     std::span<const std::span<const std::byte>> of_threads;
     FetchTime time = FetchTime::kAllAreDone;
@@ -137,7 +138,7 @@ class ThreadPool {
       return index < of_threads.size() ? of_threads[index] : std::span<const std::byte>();
     }
   };
-  // The work that a thread has finished, written once a job: job << 32 | units of work.
+  // The work that a thread has finished, written once per job: job << 32 | units of work.
   struct alignas(128) Tally {
     std::atomic<std::uint64_t> finished{0};
   };
@@ -155,10 +156,11 @@ class ThreadPool {
   void work_loop(int thread);
 
   const int num_threads_;
-  std::uint32_t number_ = 0;  // of the last job
-  Ahead ahead_;               // of the next one
-  // A set for each hash. Kinds are told apart by where the linker and the system have put their
-  // code. A set is large enough that a step's kinds keep their times wherever that is.
+  std::uint32_t number_ = 0;  // the last job's number
+  Ahead ahead_;               // what workers prefetch after the next job
+  // A set-associative table. A kind's key is made of its function's address, which differs from
+  // build to build and run to run. One set has room for all kinds of a step, whatever their
+  // addresses.
   std::array<std::array<Kind, 16>, 16> kinds_;
   std::chrono::steady_clock::time_point crowded_until_;
   std::unique_ptr<Lane[]> lanes_;
@@ -166,8 +168,8 @@ class ThreadPool {
   alignas(128) std::atomic<std::uint32_t> num_asleep_{0};
   std::atomic<std::uint32_t> num_wakes_{0};  // sleepers wait for it to change
   std::atomic<bool> stop_{false};
-  std::atomic<bool> is_crowded_{false};  // others want our cores, until crowded_until_
-  std::atomic<int> caller_cpu_{-1};      // from which it last woke a worker
+  std::atomic<bool> is_crowded_{false};  // other processes want our cores, until crowded_until_
+  std::atomic<int> caller_cpu_{-1};      // the caller's core when it last woke workers
   alignas(128) std::atomic<bool> caller_sleeps_{false};
   std::atomic<std::uint32_t> caller_wakes_{0};
   std::vector<std::thread> threads_;

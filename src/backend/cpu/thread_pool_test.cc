@@ -56,7 +56,7 @@ TEST(ThreadPool, AThreadStartsOnceBeforeItsFirstRange) {
   }
 }
 
-// Long work is divided more finely, once its length is known.
+// Long work is divided more finely once the pool knows its time.
 TEST(ThreadPool, CoversEveryIndexOfLongWorkOnce) {
   for (const int num_threads : {2, 3, 5}) {
     ThreadPool pool(num_threads);
@@ -73,7 +73,7 @@ TEST(ThreadPool, CoversEveryIndexOfLongWorkOnce) {
   }
 }
 
-// A step has a dozen kinds of work, in turns: none makes the pool forget how long another took.
+// A step alternates a dozen kinds of work. The pool must remember the time of each kind.
 TEST(ThreadPool, LongWorkOfManyKindsIsDivided) {
   constexpr int kKinds = 40, kLeastCount = 32;
   ThreadPool pool(2);
@@ -107,7 +107,7 @@ TEST(ThreadPool, AThreadGoesThroughItsPartInAscendingOrder) {
   }
 }
 
-// A thread that is held up holds up what it has claimed, at most half of its part, and no more.
+// A late thread delays only what it has claimed, at most half of its part.
 TEST(ThreadPool, OthersTakeWhatALateThreadHasNotClaimed) {
   constexpr std::int64_t kCount = 64;
   ThreadPool pool(2);
@@ -130,7 +130,7 @@ TEST(ThreadPool, OthersTakeWhatALateThreadHasNotClaimed) {
       ++num_done;
     }
   };
-  pool.parallel_for(kCount, 1, body);  // learns how long it takes
+  pool.parallel_for(kCount, 1, body);  // the pool learns the time of this work
   for (int round = 0; round < 5; ++round) {
     num_done = 0;
     is_held_up = true;
@@ -193,7 +193,7 @@ TEST(ThreadPool, IdleWorkersUseNoCpu) {
   ThreadPool pool(4);
   pool.parallel_for(100, 1, [](std::int64_t, std::int64_t, int) {});
   const double start = process_cpu_seconds();
-  // Spinning is over sooner or later, as the machine has cores for it, but takes little.
+  // Workers stop spinning after little CPU time, but on a busy machine that may take long.
   EXPECT_TRUE(eventually([] {
     const double before = process_cpu_seconds();
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
@@ -202,7 +202,8 @@ TEST(ThreadPool, IdleWorkersUseNoCpu) {
   EXPECT_LT(process_cpu_seconds() - start, 0.1);
 }
 
-// Workers also fetch from memory that the process may not read: they ask for it and no more.
+// Workers may be told to prefetch memory that the process may not read, because they do not read
+// it.
 TEST(ThreadPool, WorkIsDoneWhateverWorkersFetchMeanwhile) {
   ThreadPool pool(3);
   const std::vector<std::byte> memory(1 << 20);

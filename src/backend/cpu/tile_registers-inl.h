@@ -1,12 +1,12 @@
-// AMX's tile registers, while a thread multiplies. For files that are compiled for them, or functions
-// that are (PAGODA_FOR_TILES).
+// AMX's tile registers, configured while a thread multiplies. Used in files that are compiled for
+// AMX, and in functions that are (PAGODA_FOR_TILES).
 #pragma once
 
 #include <immintrin.h>
 
 #include <cstdint>
 
-// Compiles a function for tiles, whatever its file is compiled for.
+// Compiles a function for AMX, whatever its file is compiled for.
 #define PAGODA_FOR_TILES __attribute__((target("amx-tile,amx-int8,amx-bf16")))
 
 namespace pagoda::cpu {
@@ -15,7 +15,7 @@ namespace {
 constexpr int kTileRows = 16;
 constexpr int kTileRowBytes = 64;
 
-// Each register's rows and their bytes, as LDTILECFG takes them.
+// Each register's number of rows and bytes per row, in the layout that LDTILECFG reads.
 struct alignas(64) TileShapes {
   std::uint8_t palette = 1;
   std::uint8_t start_row = 0;
@@ -33,7 +33,8 @@ static_assert(sizeof(TileShapes) == 64);
 class TileRegisters {
  public:
   PAGODA_FOR_TILES explicit TileRegisters(const TileShapes& shapes) {
-    asm volatile("" : : "m"(shapes));  // of which the compiler takes it to read but a word
+    // Makes the compiler write all words: it assumes that _tile_loadconfig reads only one of them.
+    asm volatile("" : : "m"(shapes));
     _tile_loadconfig(&shapes);
   }
   PAGODA_FOR_TILES ~TileRegisters() { _tile_release(); }

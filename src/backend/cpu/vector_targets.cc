@@ -29,7 +29,7 @@ std::int64_t allowed_targets(CpuIsa isa) {
   if (includes_avx512(isa)) return kPortable | HWY_AVX2 | HWY_AVX3 | HWY_AVX3_DL;
   return isa == CpuIsa::kAvx2 ? kPortable | HWY_AVX2 : kPortable;
 #else
-  return ~std::int64_t{0};  // one target, which every machine has
+  return ~std::int64_t{0};  // there is one target, which every machine has
 #endif
 }
 

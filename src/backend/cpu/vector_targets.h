@@ -1,9 +1,8 @@
-// The instruction sets that this machine has of those that Highway compiles ops for. Ops pick the
-// best that the Exec's CpuIsa allows; a test picks each.
+// Highway's targets: the instruction sets that it compiles ops for. Ops run the best target that
+// the machine has and the Exec's CpuIsa allows; tests run each target.
 //
-// Highway keeps its choice for the whole process: all Execs of a process agree, because all read
-// the same PAGODA_CPU_ISA. Where a test asks for one ISA after another by ExecOptions, the Exec
-// made last decides.
+// Highway has one choice for the whole process. All Execs of a process agree, because they read the
+// same PAGODA_CPU_ISA. If a test makes Execs of several ISAs by ExecOptions, the last one decides.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +19,8 @@ struct VectorTarget {
 };
 std::vector<VectorTarget> vector_targets();  // best first
 
-// Execs made while it lives use this target only, or where their ISA does not allow it the
-// portable one; process-wide, so for tests with one thread.
+// Makes Execs that are created in its lifetime use this target only, or the portable one if their
+// ISA does not allow this target. Process-wide, so only for tests with one thread.
 class OnlyVectorTarget {
  public:
   explicit OnlyVectorTarget(const VectorTarget& target);
@@ -30,11 +29,10 @@ class OnlyVectorTarget {
   ~OnlyVectorTarget();
 };
 
-// Fills Highway's table of the functions to call with the best that `isa` allows. Until then the
-// table points to Highway's own chooser.
+// Makes Highway call the best functions that `isa` allows. Without this call it chooses by itself.
 void choose_vector_target(CpuIsa isa);
 
-// Returns the name of the target that runs, as its own code tells it.
+// Returns the name of the target that runs; the target's own code returns it.
 std::string_view running_vector_target();
 
 }  // namespace pagoda::cpu

@@ -14,7 +14,8 @@ namespace {
 
 namespace mx = ::mlx::core;
 
-// A step's results are taken from the ones before; more than a large step's are of no use.
+// Freed memory that MLX keeps for reuse. A step reuses the memory of the previous step's results,
+// so more than a large step's results is of no use.
 constexpr std::size_t kCacheBytes = std::size_t{1} << 30;
 
 std::size_t number_of(const char* key) {

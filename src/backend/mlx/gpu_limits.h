@@ -1,4 +1,4 @@
-// Limits that an Apple GPU is told before it computes, and what it says of itself.
+// Limits that are set for an Apple GPU before it computes, and the GPU's own properties.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@ inline constexpr int kMaxOps = 1000;
 inline constexpr int kMaxMegabytes = 1000000;
 
 // Sets MLX's limits, before anything of ours touches the device:
-// - A command buffer ends where MLX counts so many operations or so many megabytes of inputs, 40 and
-//   40 by default. A step of ours has a few hundred operations, and each that names a cache counts
-//   the whole pool. Both are raised so that a step is one command buffer or two; what bounds how
-//   long one runs is MlxExec::is_due(). MLX_MAX_OPS_PER_BUFFER and MLX_MAX_MB_PER_BUFFER that the
-//   user has set stay.
+// - MLX ends a command buffer after a number of operations or of megabytes of inputs, 40 and 40 by
+//   default. Our steps have a few hundred operations, and each operation on the KV cache counts the
+//   whole block pool. Both limits are raised so that a step has one or two command buffers;
+//   MlxExec::is_due() bounds how long one runs. If the user has set MLX_MAX_OPS_PER_BUFFER or
+//   MLX_MAX_MB_PER_BUFFER, the user's value is kept.
 // - Memory up to the recommended working set is wired, so that weights are not paged out between
 //   requests.
 // - Freed results are kept for reuse up to a bound, not up to all of the machine's memory.

@@ -18,20 +18,21 @@
 namespace pagoda::mlx {
 namespace {
 
-constexpr int kThreads = 256;             // of a threadgroup
-constexpr int kWordsPerGroup = 32 << 10;  // that one reads
+constexpr int kThreads = 256;             // per threadgroup
+constexpr int kWordsPerGroup = 32 << 10;  // words that a threadgroup reads
 constexpr int kChains = 8;
-constexpr int kLinks = 64;  // of a chain in a round
-// Chains grow by 1.3 in 64 rounds, and by 1e7 in all, so that their values show that all was done.
+constexpr int kLinks = 64;  // fma per chain and round
+// Chains grow by a factor of 1.3 in 64 rounds and of 1e7 in a run of kMostOps ops. So a wrong
+// number of rounds or ops shows in the values.
 constexpr float kFactor = 1 + 0x1p-14f;
 constexpr float kAdded = 0x1p-10f;
 
 constexpr int kRuns = 5;
-constexpr double kRunSeconds = 0.05;  // beside which the host's own part of a run is small
-constexpr int kMostOps = 64;          // of a run
+constexpr double kRunSeconds = 0.05;  // long enough that the host's part of a run is small
+constexpr int kMostOps = 64;          // per run
 
-// Work that is timed: ops one behind the other, each on what the one before has made, so that no two
-// run at once and share what they read.
+// A sequence of ops that is timed. Each op reads the result of the op before it, so that no two run
+// at the same time and share reads.
 struct Chain {
   std::string_view name;
   Tensor start;
@@ -43,7 +44,7 @@ double now_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Returns the seconds that so many ops took.
+// Returns the seconds that a chain of `num_ops` ops took.
 Result<double> time_ops(Exec& exec, const Chain& chain, int num_ops) {
   const double begin = now_s();
   Tensor last = chain.start;
@@ -69,7 +70,7 @@ Result<double> seconds_of(Exec& exec, const Chain& chain) {
   return best;
 }
 
-// Returns memory of so many words, each its index.
+// Returns kWordsPerGroup words per group; each word is its own index.
 Tensor filled_words(Exec& exec, int num_groups) {
   MlxOp op{.name = "gpu_peaks_fill",
            .inputs = {},
@@ -107,7 +108,7 @@ Result<double> seconds_of_reads(Exec& exec, int num_groups) {
   return seconds_of(exec, {"reads", start, read, is_right});
 }
 
-// Returns what the kernel makes of a lane's chains in so many ops.
+// Returns the kernel's result for a lane after `num_ops` ops, computed on the host.
 float chained(int num_rounds, int num_ops) {
   float mean = 0;
   for (int op = 0; op < num_ops; ++op) {

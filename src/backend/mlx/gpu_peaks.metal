@@ -1,9 +1,9 @@
-// The limits of a GPU: how fast it reads, and how fast it multiplies and adds. 256 threads a group.
+// Measures how fast a GPU reads, and how fast it multiplies and adds. 256 threads per group.
 #include "backend/mlx/kernel.metal.h"
-// After kernel.metal.h:
+// Included after kernel.metal.h, which is the first header of every .metal file:
 #include "backend/mlx/gpu_peaks_metal.h"
 
-// Writes each word's index; p.count words a threadgroup.
+// Writes each word's index into the word; p.count words per threadgroup.
 [[kernel]] void gpu_peaks_fill(device uint* out [[buffer(0)]],
                                constant GpuPeaksParameters& p [[buffer(1)]], PAGODA_THREAD) {
   const uint count = uint(p.count);
@@ -11,8 +11,9 @@
   for (uint i = thread_id; i < count; i += 256) out[first + i] = uint(first + i);
 }
 
-// Adds up all words, modulo 2^32: p.count a threadgroup, a multiple of 8,192, eight loads of 16
-// bytes in flight a lane. before and out [groups * 8], a sum a SIMD group on top of the one before.
+// Adds up words, modulo 2^32: p.count words per threadgroup, a multiple of 8,192. Each lane has
+// eight loads of 16 bytes in flight. before and out: [groups * 8], a sum per SIMD group; out =
+// before + sum.
 [[kernel]] void gpu_peaks_read(device const uint4* in [[buffer(0)]],
                                device const uint* before [[buffer(1)]],
                                device uint* out [[buffer(2)]],
@@ -34,8 +35,8 @@
   if (lane == 0) out[place] = before[place] + sum;
 }
 
-// Each lane runs eight chains of fma, p.count rounds of 64. before and out: [threads]. The chains
-// start at before + 0 to before + 7; out is their mean.
+// Each lane computes eight chains of fma, p.count rounds of 64. before and out: [threads]. The
+// chains start at before + 0 to before + 7; out is their mean.
 [[kernel]] void gpu_peaks_fma(device const float* before [[buffer(0)]],
                               device float* out [[buffer(1)]],
                               constant GpuPeaksParameters& p [[buffer(2)]], PAGODA_THREAD) {

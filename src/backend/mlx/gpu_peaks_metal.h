@@ -3,8 +3,8 @@
 #define PAGODA_GPU_PEAKS_METAL_H
 
 struct GpuPeaksParameters {
-  int count;     // words of a threadgroup, or rounds
-  float factor;  // of a chain: s = s factor + added
+  int count;     // words per threadgroup, or rounds
+  float factor;  // each fma of a chain: s = s factor + added
   float added;
 };
 

@@ -1,4 +1,4 @@
-// Makes the backend's Exec. Apart from the class, so that a test can put its own in this one's place.
+// Makes the backend's Exec. The function has a file of its own so that a test can replace it.
 #include <mlx/device.h>
 #include <mlx/memory.h>
 

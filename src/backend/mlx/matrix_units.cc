@@ -17,15 +17,15 @@ namespace {
 
 constexpr int kSide = 8;
 constexpr int kElements = kSide * kSide;
-constexpr int kTrials = 64;  // of each kind
+constexpr int kTrials = 64;  // trials of each kind
 
 // Products of kTrials matrices; [trials, 64] each.
 struct Trials {
   std::vector<float> a, b, c;
 };
 
-// Draws a number from a wide range of magnitudes: huge ones cancel, and tiny ones vanish beside
-// them.
+// Draws a number from a wide range of magnitudes: in a sum, huge numbers cancel and tiny numbers
+// are rounded away.
 float draw_number(std::mt19937& random) {
   const auto sign = random() % 2 == 0 ? 1.0f : -1.0f;
   const float fraction = 1 + static_cast<float>(random() % (1 << 23)) * 0x1p-23f;
@@ -43,7 +43,7 @@ float draw_number(std::mt19937& random) {
   }
 }
 
-// Returns matrices whose elements have nothing to do with one another.
+// Returns matrices whose elements are independent random numbers.
 Trials random_trials() {
   Trials trials;
   std::mt19937 random(20);
@@ -53,8 +53,8 @@ Trials random_trials() {
   return trials;
 }
 
-// Returns matrices of one row, one column and one number throughout, so that all elements of a
-// product are one sum.
+// Returns trials in which all rows of a, all columns of b and all elements of c are equal. So all
+// elements of a result are the same sum.
 Trials uniform_trials() {
   Trials trials;
   std::mt19937 random(21);
@@ -92,8 +92,8 @@ bool is_same(float a, float b) {
   return std::memcmp(&a, &b, sizeof(float)) == 0 || (std::isnan(a) && std::isnan(b));
 }
 
-// Returns whether the GPU has computed the chains: most are the host's bit for bit, but where it has
-// flushed what is subnormal.
+// Returns whether the GPU has computed the chains: most are bitwise equal to the host's. The others
+// may differ because the GPU flushes subnormal numbers.
 bool has_computed(const Trials& trials, const std::vector<float>& products) {
   int num_same = 0;
   for (int i = 0; i < kTrials * kElements; ++i) {

@@ -1,7 +1,8 @@
-// The arithmetic of a GPU's matrix units (simdgroup_matrix), found out on the GPU itself.
+// The arithmetic of a GPU's matrix units (simdgroup_matrix), found by a test on the GPU itself.
 //
-// No document says in which order they add the eight products of an element, and an answer must not
-// depend on the company: a row's bits by matrix units, many at a time, must be those of a row alone.
+// No document says in which order they add the eight products of an element. But a row's result
+// must not depend on other rows (batch invariance): matrix units, which compute many rows at a
+// time, must give a row the same bits as it gets alone.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +14,20 @@
 namespace pagoda::mlx {
 
 enum class MatrixUnits : std::uint8_t {
-  kAscendingChain,  // fma after fma over ascending k: lanes and matrix units are one arithmetic
-  kOtherOrder,      // one order at all places: matrix units take a single row too
-  kUnusable,        // the order depends on the place: lanes take all rows
+  kAscendingChain,  // fma after fma over ascending k, as in lanes: both give the same bits
+  kOtherOrder,      // another order, the same for all elements: matrix units compute all rows
+  kUnusable,        // the order depends on the element: lanes compute all rows
 };
 
 // Returns the verdict in words, for `pagoda info`.
 std::string_view to_string(MatrixUnits units);
 
-// Returns what was found on this Exec's GPU.
+// Returns the arithmetic that was found on this Exec's GPU.
 MatrixUnits matrix_units(const Exec& exec);
 
 // Multiplies matrices of random, cancelling, huge, tiny and infinite numbers and compares every
-// element with the chain. kUnavailable where the GPU's own chain is not the host's. REQUIRES: an Exec of the mlx backend that uses Metal. Takes 1 ms.
+// element with a chain of fma. kUnavailable if the GPU's own chain differs from the host's.
+// REQUIRES: an Exec of the mlx backend that uses Metal. Takes 1 ms.
 Result<MatrixUnits> find_matrix_units(Exec& exec);
 
 }  // namespace pagoda::mlx

@@ -2,7 +2,7 @@
 #define PAGODA_MATRIX_UNITS_METAL_H
 
 struct MatrixUnitsParameters {
-  uint num_elements;  // of a matrix: 64
+  uint num_elements;  // per matrix: 64
 };
 
 #endif  // PAGODA_MATRIX_UNITS_METAL_H

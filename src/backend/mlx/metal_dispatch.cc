@@ -16,10 +16,10 @@ namespace {
 
 namespace mx = ::mlx::core;
 
-constexpr std::size_t kThreadgroupUnit = 16;  // bytes; Metal takes lengths of no other multiples
+constexpr std::size_t kThreadgroupUnit = 16;  // bytes; Metal requires lengths to be multiples of it
 
-// The pipelines of this process. MLX finds one by two strings, under two locks; a step has hundreds
-// of dispatches, so here a function is found by what it is made of, without a string of its own.
+// The pipelines of this process. MLX looks one up by two strings, under two locks. A step has
+// hundreds of dispatches, so this class looks a function up without building a string for it.
 class Pipelines {
  public:
   // Returns the function's pipeline, or null if it was never built.
@@ -47,7 +47,7 @@ class Pipelines {
     std::string binary_name;
   };
 
-  // Hashes a function as its binary's name (FNV-1a).
+  // Gives a function the same hash as its binary name has (FNV-1a).
   struct Hash {
     using is_transparent = void;  // NOLINT(readability-identifier-naming)
     static std::size_t add(std::uint64_t hash, std::string_view text) {
@@ -92,7 +92,7 @@ class Pipelines {
 };
 
 Pipelines& pipelines() {
-  static auto* const instance = new Pipelines;  // as MLX's device, it outlives the last command
+  static auto* const instance = new Pipelines;  // outlives the last command, like MLX's device
   return *instance;
 }
 
@@ -110,7 +110,7 @@ mx::array allocate_scratch(std::size_t bytes) {
                    {static_cast<mx::ShapeElem>(words)}, mx::uint32);
 }
 
-// A launch while it is encoded.
+// A launch that is being encoded.
 class Encoding {
  public:
   Encoding(mx::metal::CommandEncoder& encoder, const MetalLaunch& launch,
@@ -167,7 +167,7 @@ class Encoding {
   std::span<const MetalInput> inputs_;
   std::span<mx::array> outputs_;
   std::vector<mx::array> scratch_;
-  std::vector<bool> is_written_;  // by an earlier dispatch
+  std::vector<bool> is_written_;  // scratch that an earlier dispatch has written
 };
 
 }  // namespace
@@ -189,7 +189,7 @@ void dispatch_launch(mx::Stream stream, const MetalLaunch& launch,
   Encoding encoding(mx::metal::get_command_encoder(stream), launch, inputs, outputs);
   for (const MetalDispatch& dispatch : launch.dispatches) {
     const auto [x, y, z] = dispatch.num_groups;
-    if (x > 0 && y > 0 && z > 0) encoding.add(dispatch);  // none of an op without rows
+    if (x > 0 && y > 0 && z > 0) encoding.add(dispatch);  // an op without rows has no groups
   }
 }
 

@@ -1,5 +1,5 @@
-// Encodes launches into MLX's command encoders. The only file that knows MLX's Metal headers is
-// metal_dispatch.cc; where MLX has no Metal, backend/absent/metal.cc stands in its place.
+// Encodes launches into MLX's command encoders. Only metal_dispatch.cc includes MLX's Metal
+// headers. If MLX has no Metal, backend/absent/metal.cc replaces that file.
 //
 // Errors are MLX's exceptions: a source that does not compile, a stream of another thread.
 #pragma once
@@ -14,7 +14,7 @@
 
 namespace pagoda::mlx {
 
-// An input of a launch: the array, and where in it a kernel's pointer begins.
+// An input of a launch: an array, and the offset in it where a kernel's pointer begins.
 struct MetalInput {
   const ::mlx::core::array* array = nullptr;
   std::int64_t byte_offset = 0;
@@ -23,14 +23,15 @@ struct MetalInput {
 // Returns whether MLX computes on an Apple GPU here.
 bool metal_is_available();
 
-// Compiles a function, unless it is already. Takes a second or so, and may be called on any thread.
+// Compiles a function unless it is compiled already. Takes about a second. May be called on any
+// thread.
 void build_pipeline(const MetalFunction& function);
 
-// Returns how many functions were first compiled by a dispatch, so that a step waited for them.
+// Returns how many functions were not compiled before their first dispatch: steps waited for them.
 std::uint64_t num_late_pipelines();
 
-// Encodes the launch's dispatches, in order. The arrays have memory; the inputs have been encoded
-// before. Called by the thread of `stream` while it evaluates the op.
+// Encodes the launch's dispatches, in order. REQUIRES: the arrays have memory; the ops that produce
+// the inputs have been encoded. Called by the thread of `stream` while it evaluates the op.
 void dispatch_launch(::mlx::core::Stream stream, const MetalLaunch& launch,
                      std::span<const MetalInput> inputs, std::span<::mlx::core::array> outputs);
 

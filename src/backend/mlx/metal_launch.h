@@ -1,7 +1,7 @@
-// MetalLaunch: what an op asks of an Apple GPU, as plain values that say nothing of MLX or Metal.
+// MetalLaunch: the work of an op on an Apple GPU, as plain values without types of MLX or Metal.
 //
-// An op's body fills one in; backend/mlx/metal_dispatch.cc encodes it. A launch is a function of
-// shapes and host values alone, so that it is complete when the graph is built.
+// An op's body fills in a launch, and backend/mlx/metal_dispatch.cc encodes it. A launch depends
+// only on shapes and host values, so that it is complete when the graph is built.
 #pragma once
 
 #include <array>
@@ -15,12 +15,12 @@
 
 #include "core/check.h"
 
-// Structs of parameters are read by Metal's compiler too, which knows the type by this name.
+// Metal's name of the type, for structs of parameters: Metal's compiler reads them, too.
 using uint = unsigned int;
 
 namespace pagoda::mlx {
 
-// A .metal file, with the files that it includes in place (src/ops/mlx.cmake).
+// A .metal file in which each #include is replaced by the file's text (src/ops/mlx.cmake).
 struct MetalSource {
   std::string_view name;  // "linear"
   std::string_view text;  // ASCII
@@ -31,10 +31,10 @@ struct MetalFunction {
   const MetalSource* source = nullptr;
   std::string_view name;  // "attention_decode"
   std::vector<std::string_view> arguments =
-      {};  // as Metal spells them: {"bfloat", "128"}; none: no
-           // template
+      {};  // as Metal spells them: {"bfloat", "128"}; empty if
+           // the kernel is no template
 
-  // Returns the name of this binary, which no other one has: "attention_decode_bfloat_128".
+  // Returns the unique name of this binary: "attention_decode_bfloat_128".
   std::string binary_name() const;
   // Returns the whole text that is compiled: the file, and the template's instantiation.
   std::string text() const;
@@ -76,23 +76,23 @@ class MetalParameters {
   std::size_t size_ = 0;
 };
 
-// One dispatch. Buffer i of the kernel's signature is buffers[i]; `parameters` come at the next
-// index. An output is written; an input, also one whose memory an output shares, is only read; a
-// scratch buffer is written by the first dispatch that names it, and only read by later ones.
+// One dispatch. Buffer i of the kernel's signature is buffers[i]; `parameters` have the next index.
+// Outputs are written. Inputs are only read, even if an output shares their memory. A scratch
+// buffer is written by the first dispatch that names it, and only read by later ones.
 struct MetalDispatch {
   MetalFunction function;
   std::vector<MetalOperand> buffers;
   MetalParameters parameters;
   std::array<int, 3> num_groups = {1, 1, 1};  // threadgroups
-  int num_threads = 32;                       // of a threadgroup, a multiple of 32, at most 1,024
-  int threadgroup_bytes = 0;                  // of its `shared`, at most 32,768
+  int num_threads = 32;                       // per threadgroup; a multiple of 32, at most 1,024
+  int threadgroup_bytes = 0;                  // size of `shared`, at most 32,768
 };
 
-// The dispatches of an op: one, or where partial results are joined a second one behind it.
+// The dispatches of an op: one, or two if a second one merges partial results.
 struct MetalLaunch {
   std::vector<MetalDispatch> dispatches;
   std::vector<std::size_t> scratch_bytes = {};
-  double flops = 0;  // about; with `bytes` they bound how long a command buffer runs
+  double flops = 0;  // approximate; with `bytes` they bound how long a command buffer runs
   double bytes = 0;
 };
 

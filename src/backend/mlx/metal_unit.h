@@ -1,4 +1,4 @@
-// A column's part of a unit of a panel, on its way in and out (metal_panels.h).
+// A column's part of a unit of a panel, for packing and unpacking (metal_panels.h).
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace pagoda::mlx {
 
-inline constexpr int kBlockSize = 32;  // k of a block
+inline constexpr int kBlockSize = 32;  // number of k in a block
 inline constexpr int kMaxUnit = 256;
 
 struct UnitColumn {
@@ -18,7 +18,7 @@ struct UnitColumn {
   std::uint8_t codes[kMaxUnit] = {};
 };
 
-// Place of a column's words in a section of `count` words a column.
+// Place of a column's words in a section of `count` words per column.
 class SectionColumn {
  public:
   SectionColumn(int count, int column) : count_(count), column_(column) {}
@@ -37,7 +37,7 @@ struct HighPlace {
   int word;
   int bit;
 };
-// Returns it for code `k` of the block.
+// Returns the place of the high bits of code `k` of the block.
 inline HighPlace high_place(int low_bits, int high_bits, int k) {
   const int i = k / (32 / low_bits), j = k % (32 / low_bits);
   const int slots = low_bits / high_bits;

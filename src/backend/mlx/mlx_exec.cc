@@ -18,8 +18,8 @@ namespace {
 
 constexpr std::size_t kLine = 64;  // bytes; the cpu backend's bodies read whole lines
 
-// The work of 0.1 s on an M1, of 68 GB/s and 2.6 TFLOP/s, when a kernel reaches half of either. A
-// command buffer may run three times as long, 0.3 s.
+// The work that takes 0.1 s on an M1 (68 GB/s, 2.6 TFLOP/s) if a kernel reaches half of its peaks.
+// A command buffer may run up to 0.3 s.
 constexpr double kMostFlops = 1.3e11;
 constexpr double kMostBytes = 3.4e9;
 
@@ -27,7 +27,7 @@ std::size_t round_up(std::size_t bytes) {
   return (bytes + kLine - 1) / kLine * kLine;
 }
 
-// Gives `array` the memory, which is two lines longer than it, from a line's beginning on.
+// Gives `array` its memory, which is two lines longer than the array. The array begins at a line.
 void set_lines(mx::array& array, mx::allocator::Data memory) {
   if (memory.buffer().ptr() == nullptr) throw std::bad_alloc();
   const auto address = reinterpret_cast<std::uintptr_t>(memory.buffer().raw_ptr());
@@ -39,7 +39,7 @@ void set_lines(mx::array& array, mx::allocator::Data memory) {
   array.set_data(std::move(memory), array.size(), array.strides(), flags, begin);
 }
 
-// Returns an array of whole lines without values.
+// Returns an uninitialised array of whole lines.
 mx::array lines_of(std::size_t bytes) {
   mx::array array({static_cast<mx::ShapeElem>(bytes / sizeof(std::int32_t))}, mx::int32, nullptr,
                   {});
@@ -113,7 +113,7 @@ Result<Tensor> MlxExec::allocate_persistent(DType dtype, const Shape& shape) {
       return exhausted("over MLX's memory limit");
     }
     mx::array array(to_mlx(shape), to_mlx(dtype), nullptr, {});
-    // With a deleter of its own the memory is never MLX's to reuse for an op's result.
+    // MLX never reuses memory that has a custom deleter for an op's result.
     set_lines(array, mx::allocator::Data(mx::allocator::allocator().malloc(size + 2 * kLine),
                                          [](mx::allocator::Buffer memory) {
                                            mx::allocator::allocator().free(memory);
@@ -137,7 +137,7 @@ Tensor MlxExec::upload(DType dtype, const Shape& shape, std::span<const std::byt
   return tensor;
 }
 
-// Uploads one array for all of them; each begins at a line of its own.
+// Uploads all arrays as one MLX array, in which each begins at a line of its own.
 void MlxExec::upload_packet(std::span<const HostArray> arrays, std::span<Tensor> tensors) {
   std::size_t total = kLine;
   for (const HostArray& array : arrays) total += round_up(array.bytes.size());
@@ -204,7 +204,8 @@ Status MlxExec::finish() {
   return status;
 }
 
-// Drops what the ops build without evaluating it.
+// Lists the kernels of the ops that `call_ops` builds, and compiles them. The ops are never
+// evaluated.
 Status MlxExec::prepare_kernels(const std::function<void()>& call_ops,
                                 const std::function<void(double)>& progress) {
   if (!uses_metal()) return ok_status();

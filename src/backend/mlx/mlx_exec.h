@@ -1,18 +1,18 @@
-// MlxExec: MLX as a backend. Ops (mlx_op.h) build one lazy graph for the whole step; evaluate()
-// runs it: by kernels of ours on the GPU where MLX has Metal, else by the cpu backend's bodies on
+// MlxExec: MLX as a backend. Ops (mlx_op.h) build one lazy graph for the whole step, which
+// evaluate() runs. If MLX has Metal, our kernels run on the GPU, else the cpu backend's bodies on
 // the CPU.
 //
 // Threads. MLX gives every thread its own default stream of a device, and only the thread that made
-// a stream may hand it work. So nothing here stores a stream. An op is recorded on the default
-// stream of the thread that builds it. That thread has to evaluate it too; another one gets a
-// Status that says so. Arrays that have their values already may come from any thread: the main
-// thread may make weights, uploads and persistent memory before the engine thread takes over.
+// a stream may give it work. So nothing here stores a stream. An op is recorded on the default
+// stream of the thread that builds it. The same thread must evaluate the op; in other threads
+// evaluate() returns an error Status. Arrays that already have values may come from any thread: the
+// main thread may make weights, uploads and persistent memory before the engine thread takes over.
 //
 // Order. All work of a thread goes to one stream, which runs in order. A step's graph is therefore
 // finished before the next step's begins, and evaluate() may be called for a step while earlier
-// ones are still running. See mlx_op.h for what that means to memory that is written in place.
+// steps are still running. See mlx_op.h for what this means for memory that is written in place.
 //
-// Errors. MLX throws; we don't. Where graphs are run, exceptions are caught.
+// Errors. MLX throws; Pagoda does not. Exceptions are caught where graphs are run.
 #pragma once
 
 #include <mlx/array.h>
@@ -40,8 +40,8 @@ namespace mx = ::mlx::core;
 mx::Dtype to_mlx(DType dtype);
 mx::Shape to_mlx(const Shape& shape);
 
-// A tensor's memory here: an array, computed or not, laid out row by row. Tensors read it from
-// their offset on, by their strides; to MLX it is one array, whatever tensors see in it.
+// The memory of tensors: an MLX array in row-major order, which may not be computed yet. Several
+// tensors may view it by offsets and strides of their own; to MLX it is always this one array.
 class MlxBuffer final : public Buffer {
  public:
   explicit MlxBuffer(mx::array values)
@@ -56,12 +56,12 @@ class MlxBuffer final : public Buffer {
 Tensor tensor_of(mx::array array, DType dtype, const Shape& shape);
 // Returns the array that the tensor is a view of.
 mx::array& whole_array(const Tensor& tensor);
-// Gives an output of an op its memory, which begins at a cache line.
+// Gives an op's output memory that begins at a cache line.
 void set_aligned_data(mx::array& output);
 
-// The cpu backend's Exec that ops run on where there is no Metal. One thread uses it at a time. The
-// first is the one that loads the weights. The next is MLX's thread of the stream that the steps
-// run on or, while that one waits, the one that hands the ops over.
+// The cpu backend's Exec that runs the ops if there is no Metal. One thread uses it at a time:
+// first the thread that loads the weights, then MLX's thread of the stream on which steps run.
+// While the stream's thread waits, the thread that gives it the ops may use the Exec.
 struct HostBodies {
   explicit HostBodies(std::unique_ptr<Exec> cpu) : exec(std::move(cpu)) {}
 
@@ -71,28 +71,29 @@ struct HostBodies {
 
 class MlxExec : public Exec {
  public:
-  // Makes an Exec whose ops run by the bodies of `host`; null: by our kernels, on a GPU whose matrix
-  // units do as `units` says.
+  // Makes an Exec whose ops run as bodies on `host`. If `host` is null, they run as our kernels, on
+  // a GPU with matrix units of the kind `units`.
   explicit MlxExec(std::shared_ptr<HostBodies> host, MatrixUnits units = MatrixUnits::kUnusable)
       : Exec(Backend::kMlx), host_(std::move(host)), matrix_units_(units) {}
 
   bool uses_metal() const { return host_ == nullptr; }
   MatrixUnits matrix_units() const { return matrix_units_; }
-  const std::shared_ptr<HostBodies>& host() const { return host_; }  // null where ops are kernels
+  const std::shared_ptr<HostBodies>& host() const { return host_; }  // null if ops are kernels
 
   int num_threads() const override { return host_ ? host_->exec->num_threads() : 1; }
   bool is_asynchronous() const override { return true; }
   Tensor allocate(DType dtype,
-                  const Shape& shape) override;  // never: ops here return what they build
+                  const Shape& shape) override;  // never called: ops return what they build
   Result<Tensor> allocate_persistent(DType dtype, const Shape& shape) override;
-  // Returns memory that is the host's and the GPU's alike: what the host has written there is seen
-  // by the work that is handed over after it.
+  // Returns the tensor's memory, which host and GPU share. Work that is given to the GPU after a
+  // write of the host sees that write.
   std::byte* host_address(const Tensor& persistent) override;
   Tensor upload(DType dtype, const Shape& shape, std::span<const std::byte> bytes) override;
   using Exec::upload;
   void upload_packet(std::span<const HostArray> arrays, std::span<Tensor> tensors) override;
   Status evaluate(std::span<const Tensor> roots) override;
-  // Reads a tensor; one that no evaluate() covered is evaluated here, which counts.
+  // Reads a tensor. If no evaluate() covered it, it is evaluated here, and counted as an
+  // evaluation.
   Result<std::span<const std::byte>> read(const Tensor& tensor) override;
   Status finish() override;
 
@@ -102,31 +103,31 @@ class MlxExec : public Exec {
   ExecCounters counters() const override;
   std::int64_t available_bytes() const override;
   std::string describe() const override;
-  // Notes the kernels of a launch, where prepare_kernels() lists them.
+  // Adds the kernels of a launch to the list that prepare_kernels() collects, if it is running.
   void list_kernels(const MetalLaunch& launch);
 
-  // Adds an op's work to that of the graph, and returns whether the graph should be handed over now:
-  // a command buffer that ran for long would be ended by macOS.
+  // Adds an op's work to the graph's, and returns whether the graph should be given to MLX now:
+  // macOS ends command buffers that run too long.
   bool is_due(const MetalLaunch& launch);
-  // Hands over the graph so far, of which these are the last results. An error shows in the next
-  // evaluate() or finish().
+  // Gives MLX the graph built so far, up to `results`. The next evaluate() or finish() returns its
+  // errors.
   void hand_over(const std::vector<mx::array>& results);
 
  private:
-  // Returns what came of an exception. A command buffer that failed fails all that come after it, so
-  // that a GPU is as good as gone.
+  // Converts an exception to a Status: kUnavailable on a GPU, because all command buffers after a
+  // failed one fail, too.
   Status failed(std::string_view what, const std::exception& error) const;
 
   std::shared_ptr<HostBodies> host_;
   MatrixUnits matrix_units_;
-  std::vector<MetalFunction>* listed_ = nullptr;  // while prepare_kernels() runs
-  std::uint64_t num_late_before_ = 0;             // kernels of the process, until all were listed
+  std::vector<MetalFunction>* listed_ = nullptr;  // not null while prepare_kernels() lists
+  std::uint64_t num_late_before_ = 0;  // the process's late kernels when prepare_kernels() ended
   Status hand_over_error_;
   double graph_flops_ = 0;
   double graph_bytes_ = 0;
 };
 
-// Returns the Exec of an op's body: the dispatch has looked at its backend.
+// Casts the Exec of an op's body: the op's dispatch has already checked the Exec's backend.
 inline MlxExec& mlx_exec(Exec& exec) {
   return static_cast<MlxExec&>(exec);
 }

@@ -53,12 +53,12 @@ std::vector<float> elements_of(const Tensor& view, const std::vector<float>& buf
   return values;
 }
 
-// Makes an Exec with as few threads as a test needs: several of them live at once here.
+// Makes an Exec with one thread, because several Execs live at once here.
 std::unique_ptr<Exec> make_mlx_exec() {
   return make_exec({.backend = Backend::kMlx, .num_threads = 1}).value();
 }
 
-// Runs an op that computes each element of x by itself.
+// Runs an op that applies `function` to each element of x.
 template <typename Function>
 Tensor map(Exec& exec, const Tensor& x, Function&& function) {
   MlxOp op{.name = "map", .inputs = {x}, .outputs = {{x.dtype(), x.shape()}}};
@@ -77,7 +77,7 @@ Tensor doubled(Exec& exec, const Tensor& x) {
   return map(exec, x, [](float value) { return 2 * value; });
 }
 
-// Fails where a test wants it to.
+// Fails when it is submitted or when it runs, as a test chooses.
 class Failing final : public mx::UnaryPrimitive {
  public:
   enum When { kWhenHandedOver, kWhenRun };
@@ -145,7 +145,7 @@ TEST(MlxExecTest, ViewsReadTheirElements) {
       whole.slice(0, 2, 3).slice(1, 3, 9),                 // a part of one row
       whole.slice(0, 3, 4).slice(1, 12, 24).view({3, 4}),  // the same, in another shape
       cube.slice(1, 2, 5),                                 // middle extent
-      cube.slice(2, 1, 3),                                 // last extent: no rectangle
+      cube.slice(2, 1, 3),                                 // last extent: not one rectangle
       cube.slice(0, 1, 4).slice(1, 1, 2).slice(2, 0, 2),
       whole.slice(0, 2, 2),  // nothing
   };
@@ -248,7 +248,7 @@ TEST(MlxExecTest, PersistentMemoryIsZeroAndStays) {
   ASSERT_TRUE(memory.ok());
   EXPECT_THAT(read_floats(exec, *memory), ElementsAre(0, 0, 0, 0, 0, 0));
   const std::byte* address = exec.read(*memory)->data();
-  // An op on it, dead at once, must not get its memory for the result.
+  // MLX must not reuse the memory for the result of an op on it, even if the result is dropped.
   read_floats(exec, doubled(exec, *memory));
   EXPECT_EQ(exec.read(*memory)->data(), address);
 }

@@ -17,12 +17,13 @@
 namespace pagoda::mlx {
 namespace {
 
-// MLX gives a graph's outputs their memory as it hands the ops over, dozens of them ahead of the one
-// that runs. Large ones would take a prompt through memory instead of the caches: 512 tokens of
-// SmolLM2 at 70 % of the cpu backend's speed instead of 90. So who hands them over computes them.
+// MLX allocates an op's outputs when it submits the op, dozens of ops ahead of the one that runs.
+// So large results of a prompt would be in memory and not in the caches: 512 tokens of SmolLM2 run
+// at 70 % of the cpu backend's speed instead of 90 %. The thread that submits an op with a result
+// of this size therefore computes it at once.
 constexpr std::size_t kLargeResult = std::size_t{256} << 10;
 
-// Memory of MLX's as a body reads and writes it.
+// MLX's memory as a Buffer that bodies read and write.
 class BorrowedBuffer final : public Buffer {
  public:
   BorrowedBuffer(std::byte* bytes, std::size_t size) : Buffer(MemorySpace::kHost, bytes, size) {}
@@ -32,7 +33,7 @@ class BorrowedBuffer final : public Buffer {
 };
 
 BufferRef memory_of(const mx::array& array) {
-  // Bodies write to caches, which are inputs.
+  // Bodies write to KV caches, which are inputs.
   auto* const bytes = const_cast<char*>(array.data<char>());
   return BufferRef(new BorrowedBuffer(reinterpret_cast<std::byte*>(bytes), array.nbytes()));
 }
@@ -45,7 +46,7 @@ mx::array seen_as(const mx::array& array, mx::Dtype dtype) {
   return seen;
 }
 
-// Counts an op of the stream's thread as done.
+// Counts an op of the stream's thread as done when it is destroyed.
 class EndOfCall {
  public:
   explicit EndOfCall(HostBodies& host) : host_(host) {}
@@ -57,13 +58,13 @@ class EndOfCall {
   HostBodies& host_;
 };
 
-// Computes an op's outputs into memory that MLX has given them. Everything here outlives the call:
-// MLX holds the arrays until its stream has passed the op.
+// Computes an op's outputs into memory that MLX has allocated. All memory here outlives the call:
+// MLX holds the arrays until its stream has finished the op.
 struct HostCall {
   HostBody body;
   std::shared_ptr<HostBodies> host;
   std::vector<Tensor> inputs;
-  std::vector<std::span<std::byte>> results;  // empty: the op has written there itself
+  std::vector<std::span<std::byte>> results;  // empty if the op writes to an input's memory
 
   std::size_t result_bytes() const {
     std::size_t bytes = 0;
@@ -92,7 +93,7 @@ class Primitive final : public mx::Primitive {
  public:
   Primitive(mx::Stream stream, std::shared_ptr<HostBodies> host, MlxOp op)
       : mx::Primitive(stream), host_(std::move(host)), op_(std::move(op)) {
-    // The graph holds the arrays; what stays here is where in them each input lies.
+    // The graph holds the arrays; op_ only keeps each input's offset and strides.
     for (Tensor& input : op_.inputs) input = input.over(BufferRef());
   }
 
@@ -107,7 +108,7 @@ class Primitive final : public mx::Primitive {
     }
     host_->num_waiting.fetch_add(1, std::memory_order_relaxed);
     mx::cpu::get_command_encoder(stream()).dispatch([call = std::move(call)] {
-      const EndOfCall end(*call.host);  // also where the body throws
+      const EndOfCall end(*call.host);  // even if the body throws
       call.run();
     });
   }
@@ -119,7 +120,8 @@ class Primitive final : public mx::Primitive {
     places.reserve(inputs.size());
     others.reserve(inputs.size());
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-      // Layers of two forms share a cache's memory, and one may read what the other's array is.
+      // Layers with different KV formats may share memory. Then the array may have the element type
+      // of the other layer.
       const mx::Dtype dtype = to_mlx(op_.inputs[i].dtype());
       const bool is_other = dtype.size() != inputs[i].itemsize();
       if (is_other) others.push_back(seen_as(inputs[i], dtype));
@@ -142,14 +144,14 @@ class Primitive final : public mx::Primitive {
         set_aligned_data(outputs[i]);
       } else {
         const mx::array& input = inputs[memory_of];
-        // The array may be of another type than what the tensor sees in it.
+        // The array's element type may differ from the tensor's.
         const std::size_t size = input.data_size() * input.itemsize() / outputs[i].itemsize();
         outputs[i].copy_shared_buffer(input, outputs[i].strides(), input.flags(), size);
       }
     }
   }
 
-  // Makes the host's call. The op is evaluated once, so its body moves to the call.
+  // Makes the host's call. The op is evaluated once, so its body is moved into the call.
   HostCall host_call(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) {
     HostCall call{.body = std::move(op_.host), .host = host_};
     for (std::size_t i = 0; i < inputs.size(); ++i)

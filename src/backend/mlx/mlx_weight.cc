@@ -10,14 +10,15 @@
 namespace pagoda::mlx {
 namespace {
 
-// Source bytes packed between two releases of their pages: bounds what is resident twice.
+// Source bytes that are packed before their pages are released. This bounds the memory in which
+// weights are resident twice, as source and packed.
 constexpr std::int64_t kReleaseBytes = std::int64_t{4} << 20;
 
 std::uint32_t* first_word(const Tensor& panels) {
   return whole_array(panels).data<std::uint32_t>() + panels.offset();
 }
 
-// Writes a part's rows as rows `first` and on of the segment.
+// Packs a part's rows into the segment, from its row `first` on.
 void pack_part(HostThreads& threads, const HostTensor& part, std::int64_t first,
                const WeightSegment& segment) {
   std::uint32_t* const panels = first_word(segment.panels);
@@ -61,7 +62,7 @@ Result<WeightSegment> pack_segment(Exec& exec, std::span<const HostTensor> parts
   return segment;
 }
 
-// Packs a gate and its other part, of one format, interleaved.
+// Packs a gate and its up part, which share a format, interleaved.
 Result<std::vector<WeightSegment>> pack_interleaved(Exec& exec, const HostTensor& gate,
                                                     const HostTensor& up) {
   WeightSegment first{.format = panel_format_of(gate), .rows = gate.shape[0]};

@@ -1,9 +1,9 @@
 // A weight as the mlx backend reads it.
 //
-// Panels (metal_panels.h) where ops are kernels on Metal: the bits of the file, in the order
-// in which lanes read them. A gate and its other part, which are multiplied together, are
-// interleaved: a panel of the one, then a panel of the other. Elsewhere ops are the cpu backend's bodies, and it is the
-// weight that they read.
+// If ops are kernels on Metal, it is panels (metal_panels.h): the bits of the file, in the order in
+// which lanes read them. A gate and its up part, which one op reads together, are interleaved: a
+// panel of the gate, then a panel of up. If ops are the cpu backend's bodies, it is a weight of the
+// cpu backend.
 #pragma once
 
 #include <cstdint>
@@ -28,9 +28,9 @@ struct WeightSegment {
 
 struct MlxWeight final : PackedWeight {
   std::vector<WeightSegment> segments;  // on Metal, in the order of rows
-  Weight host;                          // elsewhere
+  Weight host;                          // the cpu backend's weight, if there is no Metal
 
-  // Returns whether the segments are a gate and its other part, interleaved.
+  // Returns whether the segments are a gate and its up part, interleaved.
   bool is_gated() const {
     return !segments.empty() && segments[0].panel_stride > segments[0].panel_words;
   }

@@ -20,7 +20,7 @@ constexpr unsigned kSeed = 7;
 class OwnedBytes final : public HostStorage {
  public:
   void release_pages(std::span<const std::byte> part) const override { released += part.size(); }
-  std::vector<std::byte> bytes;  // one byte in, as a file may have them
+  std::vector<std::byte> bytes;  // the matrix begins at byte 1: files promise no alignment
   mutable std::size_t released = 0;
 };
 
@@ -117,10 +117,10 @@ std::string name_of(const PanelFormat& format) {
   return name;
 }
 
-// An Exec whose ops would be kernels, and which runs none here.
+// Tests panels by an Exec that uses Metal. No op runs, so no GPU is needed.
 class MlxPanelsTest : public ::testing::TestWithParam<PanelFormat> {
  protected:
-  // Returns the smallest width from `cols` up that the format can have.
+  // Returns the smallest number of columns that the format allows and that is at least `cols`.
   static std::int64_t cols_from(std::int64_t cols) {
     const std::int64_t block = GetParam().is_affine() ? GetParam().affine.group_size
                                                       : traits_of(GetParam().format).block_size;
@@ -222,7 +222,8 @@ TEST(MlxWeightTest, AGateOfAnotherFormatStandsAlone) {
   EXPECT_FALSE(mlx_weight(*weight).is_gated());
 }
 
-// A unit of Q5_0 as drawn: scales, the four low bits of codes, and the fifth.
+// A unit of Q5_0 as metal_panels.h draws it: scales, the codes' four low bits, and their fifth
+// bits.
 TEST(MlxWeightTest, AColumnLiesAsDrawn) {
   std::mt19937 random(kSeed);
   constexpr int kColumn = 5, kUnit = 128, kScaleWords = 64, kLowWords = 32 * kUnit / 8;

@@ -1,4 +1,4 @@
-// From a checkpoint's rows to columns of panels.
+// Packs a checkpoint's rows into columns of panels.
 #include <algorithm>
 #include <cstring>
 #include <span>
@@ -34,7 +34,7 @@ void unpack_nibbles(const Block& block, std::uint8_t* codes) {
   }
 }
 
-// Takes block `b` of a unit. A super-block is a whole unit.
+// Reads block `b` of a unit from the file's block. A super-block is a whole unit.
 void take(const BlockQ8_0& block, int b, UnitColumn& unit) {
   unit.halves[b] = block.scale.bits;
   for (int i = 0; i < kBlockSize; ++i) {
@@ -135,7 +135,7 @@ void take(const BlockIQ4_XS& packed, int /*b*/, UnitColumn& unit) {
   }
 }
 
-// Takes the blocks of a row from the one at `k` on.
+// Reads a unit's blocks of a row, from the block at `k` on.
 template <typename Block>
 void take_blocks(std::span<const std::byte> row, std::int64_t k, UnitColumn& unit) {
   const std::byte* from =
@@ -204,8 +204,8 @@ void take_unit(WeightFormat format, std::span<const std::byte> row, std::int64_t
   }
 }
 
-// Writes a column's codes of a unit. The widths are known when compiling: this is what loading a
-// model waits for.
+// Writes a column's codes of a unit. The widths are template arguments, because loading a model
+// spends most of its time here.
 template <int kLow, int kHigh>
 void put_planes_of(const UnitColumn& unit, int column, std::uint32_t* low, std::uint32_t* high) {
   constexpr int kPerWord = 32 / kLow;
@@ -259,7 +259,7 @@ void put_unit(const PanelFormat& format, const UnitColumn& unit, int column, std
   put_planes(format, unit, column, out + sections.low, out + sections.high);
 }
 
-// Packs plain types in pieces of 16 bytes. A column's pieces stand 512 bytes apart.
+// Packs plain types in pieces of 16 bytes. A column's pieces are 512 bytes apart.
 void pack_plain(std::span<const std::byte> row, int column, std::uint32_t* panel) {
   constexpr std::size_t kBytes = 16;
   auto* out = reinterpret_cast<std::byte*>(panel) + kBytes * static_cast<std::size_t>(column);

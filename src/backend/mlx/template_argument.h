@@ -1,5 +1,5 @@
-// Template arguments of kernels, as Metal spells them: a type, a number. They live as long as the
-// process, as a MetalFunction asks.
+// Template arguments of kernels, as Metal spells them: a type or a number. They live as long as the
+// process, as MetalFunction requires.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// From columns of panels back to values: the definition that kernels are tested against.
+// Unpacks columns of panels to values. Kernels are tested against this definition.
 #include <algorithm>
 #include <cstring>
 #include <span>

@@ -1,5 +1,5 @@
-// ReferenceWeight: a checkpoint's blocks and groups as they were, decoded row by row by the scalar
-// codecs.
+// ReferenceWeight: a checkpoint's blocks and groups as in the file. The scalar codecs decode them
+// row by row.
 #pragma once
 
 #include <vector>
@@ -14,8 +14,9 @@ class ReferenceWeight final : public PackedWeight {
   struct Part {
     WeightFormat format;
     std::int64_t rows;
-    BufferRef bytes;  // rows one after the other
-    // For affine groups, whose codes are `bytes`; all of it lies one row after the other.
+    BufferRef bytes;  // row after row
+    // For affine groups only: their codes are in `bytes`. Scales and biases are stored row after
+    // row.
     AffineLayout layout = {};
     BufferRef scales = {};
     BufferRef biases = {};

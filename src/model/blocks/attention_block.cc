@@ -12,7 +12,7 @@ namespace pagoda {
 
 namespace {
 
-// Norms whole rows of queries and keys, which no kernel does among the heads' own: OLMo's.
+// Norms whole rows of queries and of keys, for OLMo. rope_kv_write can only norm each head.
 RopeKvWriteResult norm_rows_and_write(const Step& step, const AttentionBlock& block,
                                       const StepBatch& batch, const Tensor& joined) {
   Exec& exec = step.exec;
@@ -33,7 +33,7 @@ RopeKvWriteResult norm_rows_and_write(const Step& step, const AttentionBlock& bl
   return {.q = std::move(q), .view = kv_write(exec, step.kv.view(block.layer), k, v, batch)};
 }
 
-// Rotates queries alone: their keys and values are in the cache already.
+// Rotates the queries alone. Another layer has written their keys and values to the cache.
 RopeKvWriteResult rotate_queries(const Step& step, const AttentionBlock& block,
                                  const Tensor& queries) {
   const AttentionConfig& config = step.config.layers[block.layer].attention();
@@ -94,7 +94,7 @@ Result<std::vector<float>> read_norm(const BlockSource& source, const BlockSpec&
   return read_norm(source.checkpoint, norm.name + ".weight", norm.dim, source.config.norm_offset);
 }
 
-// Reads the norms of a layer that has keys. `spec` is that layer's.
+// Reads the norms of a layer with keys of its own, whose spec is `spec`.
 Result<NormPair> read_norm_pair(const BlockSource& source, const BlockSpec& spec,
                                 const AttentionConfig& attention, bool are_balanced) {
   NormPair norms;
@@ -105,8 +105,8 @@ Result<NormPair> read_norm_pair(const BlockSource& source, const BlockSpec& spec
   return norms;
 }
 
-// Reads the queries' norm of a layer that reads another one's keys. Where those are balanced, it takes
-// what they were divided by.
+// Reads the query norm of a layer that reads another layer's keys. If balancing has divided those
+// keys by factors, the query norm is multiplied by the same factors.
 Result<std::vector<float>> read_query_norm(const BlockSource& source,
                                            const AttentionConfig& attention) {
   PAGODA_ASSIGN_OR_RETURN(std::vector<float> q,
@@ -143,7 +143,8 @@ Status load_norms(const BlockSource& source, const AttentionConfig& attention,
   return ok_status();
 }
 
-// Balances the projections of a layer without norms. The offset is of the balanced bias of keys.
+// Balances the projections of a layer without query and key norms. key_offset is computed from the
+// key bias after balancing.
 Status smooth_projections(const BlockSource& source, const AttentionConfig& attention,
                           ProjectionTensors& qkv, AttentionBlock& block) {
   const RopeTable& table = source.config.rope_tables[attention.rope_table];
@@ -155,7 +156,8 @@ Status smooth_projections(const BlockSource& source, const AttentionConfig& atte
                        .bias = has_bias ? &qkv.biases[1] : nullptr,
                        .num_heads = attention.num_kv_heads},
                       attention.head_dim, table);
-  // A soft cap sees more of a score than how it differs from others.
+  // Subtracting key_offset from all keys shifts all scores of a query alike. Softmax ignores this
+  // shift, but a soft cap does not.
   if (has_bias && attention.score_cap == 0) {
     PAGODA_ASSIGN_OR_RETURN(const std::vector<float> bias, read_vector({&qkv.biases[1], 1}));
     block.key_offset = source.exec.upload<float>(

@@ -8,24 +8,25 @@
 namespace pagoda {
 
 struct AttentionBlock {
-  // [(num_heads + 2 * num_kv_heads) * head_dim, hidden]: queries, keys, values. Without values where
-  // keys are values, and queries alone where the layer reads another one's cache.
+  // [(num_heads + 2 * num_kv_heads) * head_dim, hidden]: queries, keys, values. There are no rows
+  // of values if keys serve as values, and only queries if the layer reads another layer's cache.
   Projection qkv;
-  Tensor q_norm;  // [head_dim], [num_heads * head_dim] of QkNorm::kRow, or undefined
-  Tensor k_norm;  // [head_dim], [num_kv_heads * head_dim], or undefined
+  Tensor q_norm;  // [head_dim]; [num_heads * head_dim] for QkNorm::kRow; or undefined
+  Tensor k_norm;  // [head_dim]; [num_kv_heads * head_dim] for QkNorm::kRow; or undefined
   Tensor v_norm;  // [head_dim] of ones, or undefined
-  // [num_kv_heads, head_dim], or undefined: what the cache's keys lack. It is the mean of a key bias,
-  // rotated, over the positions below config.max_position_embeddings. Attention needs not know it:
-  // layers with a soft cap keep the bias, and no family has sinks.
+  // [num_kv_heads, head_dim], or undefined: subtracted from keys before they are cached. It is the
+  // mean of the rotated key bias over the positions below config.max_position_embeddings. Attention
+  // need not add it back, as it shifts all scores of a query alike. Layers with a soft cap keep the
+  // bias in their keys, and no family has attention sinks.
   Tensor key_offset;
   Projection output;  // [hidden, num_heads * head_dim]
-  int layer = 0;      // of the config, and of the cache
+  int layer = 0;      // its index in the config and in the cache
 
-  // Computes x [tokens, hidden] -> [tokens, hidden]; writes the step's keys and values into its
-  // cache, unless it reads another layer's.
+  // Computes x [tokens, hidden] -> [tokens, hidden]. Writes the step's keys and values into the
+  // layer's cache, unless the layer reads another layer's cache.
   Tensor apply(const Step& step, const Tensor& x) const;
 
-  // Visits in the order of a step.
+  // Visits the projections in the order in which a step computes them.
   template <typename Visit>
   void for_each_projection(const Visit& visit) const {
     visit(qkv);
@@ -35,9 +36,9 @@ struct AttentionBlock {
 
 BlockSpec block_spec(const ModelConfig& config, const AttentionConfig& attention, int layer);
 
-// Loads a layer's block. Where its cache has codes of keys, the norms are balanced first, or the
-// projections where no norm follows them (model/key_smoothing.h). A bias of keys gives the offset
-// then, unless scores are capped. Errors: the checkpoint's.
+// Loads a layer's block. If its cache stores keys as codes, the query and key norms are balanced
+// first (model/key_smoothing.h). A layer without these norms has its projections balanced instead.
+// Its key bias then becomes key_offset, unless scores are capped. Errors are the checkpoint's.
 Result<AttentionBlock> load_block(const BlockSource& source, const AttentionConfig& attention);
 
 }  // namespace pagoda

@@ -1,4 +1,4 @@
-// BlockSource: what a block of a layer is loaded from.
+// BlockSource: all that is needed to load a block of a layer.
 #pragma once
 
 #include "core/kv_format.h"
@@ -9,7 +9,7 @@
 
 namespace pagoda {
 
-// Lives as long as the loading of one layer.
+// Exists while one layer is loaded.
 struct BlockSource {
   Exec& exec;  // where the weights are packed
   const Checkpoint& checkpoint;

@@ -1,6 +1,6 @@
-// BlockSpec: what a block of a layer reads of a checkpoint, written down once. The loader packs it,
-// and a checkpoint's tensors are checked against it. `pagoda quantize` asks it what a tensor is
-// for, and `pagoda bench` counts products by it.
+// BlockSpec: the tensors that a block of a layer reads from a checkpoint, listed once. The loader
+// packs them, and a checkpoint's tensors are checked against the list. `pagoda quantize` looks up a
+// tensor's use in it, and `pagoda bench` counts matrix products by it.
 #pragma once
 
 #include <cstdint>
@@ -21,19 +21,19 @@ enum class ProjectionRole : std::uint8_t {
   kPerLayerOutput,
 };
 
-// The use of a layer's vector: a norm's weights but for kLayerFactor.
+// The use of a layer's vector. All are norm weights except kLayerFactor.
 enum class VectorRole : std::uint8_t {
-  kAttentionNorm,  // of what attention reads
+  kAttentionNorm,  // of the input of attention
   kQueryNorm,
   kKeyNorm,
-  kAttentionDeltaNorm,  // of what attention adds
+  kAttentionDeltaNorm,  // of the output of attention
   kMlpNorm,
   kMlpDeltaNorm,
   kPerLayerDeltaNorm,
-  kLayerFactor,  // [1], of all that leaves the layer; a checkpoint may lack it
+  kLayerFactor,  // [1], multiplies the layer's output; a checkpoint may lack it
 };
 
-// One named matrix of a checkpoint, by its rows.
+// One named matrix of a checkpoint, and its number of rows.
 struct ProjectionPart {
   std::string name;  // without ".weight" and ".bias"
   std::int64_t rows = 0;
@@ -42,12 +42,12 @@ struct ProjectionPart {
 struct ProjectionSpec {
   ProjectionRole role = ProjectionRole::kQueriesKeysValues;
   std::vector<ProjectionPart> parts;  // joined along their rows: q, k and v as one
-  std::string joined;                 // the name of one matrix that some checkpoints have of them
+  std::string joined;                 // name of the joined matrix, which some checkpoints store
   std::int64_t cols = 0;
   bool bias = false;
   WeightUse use = WeightUse::kRows;
 
-  std::int64_t rows() const;  // of all parts
+  std::int64_t rows() const;  // sum over the parts
 };
 
 struct VectorSpec {
@@ -59,15 +59,15 @@ struct VectorSpec {
 struct BlockSpec {
   std::vector<ProjectionSpec> projections;  // in the order in which a step computes them
   std::vector<VectorSpec> vectors;
-  // Modules that checkpoints may have and that nothing reads, as transformers passes over them.
+  // Modules that checkpoints may have but nothing reads. transformers ignores them too.
   std::vector<std::string> passed_over;
 
-  // REQUIRES: it has a projection of that role.
+  // REQUIRES: the block has a projection of that role.
   const ProjectionSpec& projection(ProjectionRole role) const;
-  const VectorSpec* vector(VectorRole role) const;  // null: it has none
+  const VectorSpec* vector(VectorRole role) const;  // null: the block has none
 };
 
-// Returns "model.layers.N.", with which the names of a layer's modules begin.
+// Returns "model.layers.N.", the prefix of the names of a layer's modules.
 std::string layer_prefix(int layer);
 
 }  // namespace pagoda

@@ -14,7 +14,7 @@ struct DenseMlpBlock {
   // Computes x [tokens, hidden] -> [tokens, hidden]
   Tensor apply(const Step& step, const Tensor& x) const;
 
-  // Visits in the order of a step.
+  // Visits the projections in the order in which a step computes them.
   template <typename Visit>
   void for_each_projection(const Visit& visit) const {
     visit(gate_up);
@@ -24,7 +24,7 @@ struct DenseMlpBlock {
 
 BlockSpec block_spec(const ModelConfig& config, const DenseMlpConfig& mlp, int layer);
 
-// Loads the block. Errors: the checkpoint's.
+// Loads the block. Errors are the checkpoint's.
 Result<DenseMlpBlock> load_block(const BlockSource& source, const DenseMlpConfig& mlp);
 
 }  // namespace pagoda

@@ -16,7 +16,7 @@ Result<HostTensor> checked_tensor(const Checkpoint& checkpoint, const std::strin
 
 namespace {
 
-// Takes the parts from one matrix whose rows are theirs, one after another.
+// Splits the joined matrix, which has the rows of all parts in order.
 Result<ProjectionTensors> split_projection(const Checkpoint& checkpoint,
                                            const ProjectionSpec& spec) {
   const std::int64_t rows = spec.rows();

@@ -1,4 +1,4 @@
-// Projection: a weight with its bias, as blocks multiply by it; and how weights and norms are loaded.
+// Projection: a weight with its bias, as blocks apply it. Also loads weights and norms.
 #pragma once
 
 #include <span>
@@ -15,7 +15,7 @@
 
 namespace pagoda {
 
-// A projection as the checkpoint has it, part by part.
+// The tensors of a projection in a checkpoint, one per part.
 struct ProjectionTensors {
   std::vector<HostTensor> weights;  // [rows_i, cols]
   std::vector<HostTensor> biases;   // [rows_i]; empty: none
@@ -33,27 +33,27 @@ struct Projection {
   Tensor apply_float32(Exec& exec, const Tensor& x) const {
     return linear(exec, x, weight, {.bias = bias, .out_float32 = true});
   }
-  // Multiplies by a joined gate and up: x [tokens, cols] -> [tokens, rows / 2]
+  // Computes activation(gate(x)) * up(x), for a joined gate and up: x [tokens, cols] -> [tokens,
+  // rows / 2]
   Tensor apply_gated(Exec& exec, const Tensor& x, Activation activation) const {
     return gated_linear(exec, x, weight, {.bias = bias, .activation = activation});
   }
 };
 
-// Finds the tensors, of the spec's shapes.
+// Finds a projection's tensors and checks that they have the spec's shapes.
 Result<ProjectionTensors> find_projection(const Checkpoint& checkpoint, const ProjectionSpec& spec);
-// Joins and packs them.
+// Joins and packs a projection's tensors.
 Result<Projection> pack_projection(Exec& exec, const ProjectionTensors& tensors,
                                    WeightUse use = WeightUse::kRows);
-// Does both; of the layer's projection of that role.
+// Finds and packs a projection: the one of `spec`, or the layer's projection of that role.
 Result<Projection> load_projection(Exec& exec, const Checkpoint& checkpoint,
                                    const ProjectionSpec& spec);
 Result<Projection> load_projection(const BlockSource& source, ProjectionRole role);
 
-// Reads the norm weight `name`, [dim], with what the checkpoint's weights lack
-// (ModelConfig::norm_offset).
+// Reads the norm weight `name`, [dim], and adds `offset` to it (ModelConfig::norm_offset).
 Result<std::vector<float>> read_norm(const Checkpoint& checkpoint, const std::string& name,
                                      std::int64_t dim, float offset);
-// Makes it a tensor where the weights are, times `factor`.
+// Reads a norm weight likewise, multiplies it by `factor` and uploads it.
 Result<Tensor> load_norm(Exec& exec, const Checkpoint& checkpoint, const std::string& name,
                          std::int64_t dim, float offset, float factor = 1);
 

@@ -1,5 +1,6 @@
-// The families, a page each: known to their pages and to family.cc alone, which check_layers holds to.
-// A difference between families is a value or a hook of Family, and no branch elsewhere.
+// The families, one source file each. Only these files, family.cc and tests may include this
+// header; tools/check_layers.py checks it. Families differ by values and hooks of Family, never by
+// branches elsewhere.
 #pragma once
 
 #include "model/family.h"

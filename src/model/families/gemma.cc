@@ -1,8 +1,8 @@
-// Gemma 2 (Gemma Team, 2024, arXiv:2408.00118) and Gemma 3 (2025, arXiv:2503.19786): embeddings times
-// sqrt(hidden), a norm before and one behind each block, whose weights are 1 + w, gelu in the gates,
-// scores scaled by query_pre_attn_scalar. Gemma 2 has windows on every second layer and bends scores
-// and logits by soft caps; Gemma 3 has them on five layers of six, rotated by a theta of their own, and
-// norms each head's q and k.
+// Gemma 2 (Gemma Team, 2024, arXiv:2408.00118) and Gemma 3 (2025, arXiv:2503.19786): embeddings
+// times sqrt(hidden), norms with weights 1 + w before and after each block, gelu gates, scores
+// scaled by query_pre_attn_scalar. Gemma 2 has windows on every second layer, and soft caps on
+// scores and logits. Gemma 3 norms each head's q and k. It has windows on five layers of six, and
+// rotates these layers by another theta.
 #include "model/config_limits.h"
 #include "model/families/family_pages.h"
 #include "model/gguf/gguf_architecture_keys.h"
@@ -25,7 +25,7 @@ constexpr LayerNormNames kGemmaNorms = {.before_attention = "input_layernorm",
                                         .before_mlp = "pre_feedforward_layernorm",
                                         .behind_mlp = "post_feedforward_layernorm"};
 
-// Gemma 3's files may have a cap of scores, which nothing reads.
+// attn_logit_softcapping is no key of Gemma 3's: its files may only set it to null or 0.
 constexpr std::string_view kGemma2Keys[] = {"attn_logit_softcapping", "final_logit_softcapping",
                                             "hidden_activation", "query_pre_attn_scalar"};
 constexpr std::string_view kGemma3Keys[] = {"final_logit_softcapping", "hidden_activation",
@@ -39,9 +39,9 @@ constexpr std::string_view kGemma3GgufKeys[] = {"attention.sliding_window_patter
 constexpr NumberRange kCapRange{0, 1e6};
 constexpr int kLargestGemma2Layers = 46, kLargestGemma3Layers = 62;
 
-// Returns the scale, for which GGUF has no key (query_pre_attn_scalar). It follows from the width
-// of a head, except in the largest model of each generation, which llama.cpp knows by its number of
-// layers.
+// Returns the scale of scores. GGUF has no key for it (query_pre_attn_scalar). It follows from the
+// width of a head, except in the largest model of each generation. As in llama.cpp, that model is
+// recognised by its number of layers.
 template <int kLargestLayers>
 float gemma_score_scale(const GgufSizes& sizes, const AttentionConfig& attention) {
   if (sizes.num_layers == kLargestLayers && sizes.hidden_size >= attention.num_heads)

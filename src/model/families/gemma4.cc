@@ -1,7 +1,7 @@
-// Gemma 4 (2026): Gemma 3's layer (gemma.cc) with norms of values too and scores that nothing scales.
-// Layers without a window have larger heads, of which a quarter is rotated, and may take keys as values;
-// late ones read the cache of an earlier one; a short embedding of its own gates what a layer adds at
-// its end, and a factor multiplies what leaves it.
+// Gemma 4 (2026): Gemma 3's layer (gemma.cc) with norms of values too, and unscaled scores. Layers
+// without a window have larger heads, a quarter of which is rotated, and may use keys as values.
+// The last layers may read an earlier layer's cache. At its end a layer adds a term gated by its
+// own short embedding, and its output is multiplied by a factor.
 #include <charconv>
 #include <string>
 #include <system_error>
@@ -25,7 +25,7 @@ constexpr TensorName kGemma4OwnNames[] = {
     {"post_norm", "post_per_layer_input_norm"}, {"layer_output_scale", "layer_scalar"},
 };
 
-// Short embeddings beside what all families have.
+// The tensors that all families have, and those of the short embeddings.
 constexpr TensorName kGemma4ModelNames[] = {
     {"token_embd", "model.embed_tokens"},
     {"output_norm", "model.norm"},
@@ -53,7 +53,7 @@ constexpr std::string_view kGemma4GgufKeys[] = {
     "embedding_length_per_layer_input", "final_logit_softcapping",
     "rope.dimension_count_swa",         "rope.freq_base_swa"};
 
-// Reads the heads of layers that see all, as the first files have them.
+// Reads the head sizes of full-attention layers from the keys of older files.
 Status read_global_heads(const JsonFields& fields, bool keys_are_values, ModelConfig& config) {
   PAGODA_ASSIGN_OR_RETURN(const int head_dim, fields.integer("global_head_dim", kHeadDimRange));
   int num_kv_heads = config.layers.front().attention().num_kv_heads;
@@ -70,7 +70,7 @@ Status read_global_heads(const JsonFields& fields, bool keys_are_values, ModelCo
   return ok_status();
 }
 
-// Reads what per_layer_config says of one layer.
+// Reads one layer's entry of per_layer_config.
 Status read_own_heads(const JsonFields& own, AttentionConfig& layer) {
   for (const auto& [key, value] : own.json().items()) {
     if (key == "head_dim" || key == "num_key_value_heads") continue;
@@ -96,8 +96,8 @@ void warn_of_idle_heads(const JsonFields& fields) {
   }
 }
 
-// Reads per_layer_config: by a layer's number, what it has otherwise than the config says. This is how
-// transformers writes heads from version 5.24 on.
+// Reads per_layer_config. It maps a layer's number to the values in which the layer differs from
+// the config. transformers writes head sizes this way from version 5.24 on.
 Status read_heads_by_layer(const JsonFields& fields, ModelConfig& config) {
   constexpr const char* kKey = "per_layer_config";
   warn_of_idle_heads(fields);
@@ -125,7 +125,7 @@ Status read_heads_by_layer(const JsonFields& fields, ModelConfig& config) {
   return ok_status();
 }
 
-// Reads the heads of layers that see all. The last layer does, whatever the config says of it.
+// Reads the head sizes of full-attention layers. The last layer is one, whatever the config says.
 Status read_full_heads(const JsonFields& fields, ModelConfig& config) {
   config.layers.back().attention().window = 0;
   PAGODA_ASSIGN_OR_RETURN(const bool are_values, fields.boolean_or("attention_k_eq_v", false));
@@ -135,7 +135,7 @@ Status read_full_heads(const JsonFields& fields, ModelConfig& config) {
   return read_global_heads(fields, are_values, config);
 }
 
-// Reads how many of the last layers read the cache of another one, and whether their MLPs are twice as
+// Reads how many of the last layers read another layer's cache, and whether their MLPs are twice as
 // wide.
 Status read_shared_caches(const JsonFields& fields, ModelConfig& config) {
   PAGODA_ASSIGN_OR_RETURN(const int num_shared,
@@ -167,7 +167,7 @@ Status read_per_layer_embedding(const JsonFields& fields, ModelConfig& config) {
                      fields.where(), kVocabKey, vocab_size, config.vocab_size);
 }
 
-// Sets what all layers have in common: values are normed, and nothing divides scores by
+// Sets what all layers have in common: values are normed, and scores are not divided by
 // sqrt(head_dim).
 void set_gemma4_attention(ModelConfig& config) {
   for (LayerConfig& layer : config.layers) {
@@ -183,8 +183,8 @@ Status finish_gemma4_hf(const JsonFields& fields, ModelConfig& config) {
   return read_per_layer_embedding(fields, config);
 }
 
-// Reads what layers with a window have otherwise, and which layers read another one's cache. Keys are
-// values where a file has none.
+// Reads the head width of layers with a window, and which layers read another layer's cache. A
+// layer without a value projection uses its keys as values.
 Status finish_gemma4_gguf(const Checkpoint& checkpoint, const ArchitectureKeys& keys,
                           ModelConfig& config) {
   set_gemma4_attention(config);

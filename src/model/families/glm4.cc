@@ -1,5 +1,5 @@
-// GLM-4 of 2025 (0414; GLM Team, 2024, arXiv:2406.12793): norms before and behind each block, biases on
-// q, k and v, gate and up joined, and half of a head rotated, in adjacent pairs.
+// GLM-4 of 2025 (0414; GLM Team, 2024, arXiv:2406.12793): norms before and after each block, biases
+// on q, k and v, gate and up joined, and half of a head rotated, in adjacent pairs.
 #include "model/families/family_pages.h"
 
 namespace pagoda {
@@ -17,7 +17,7 @@ constexpr TensorNames kGlm4TensorNames = {
 constexpr std::string_view kGlm4Keys[] = {"partial_rotary_factor"};
 constexpr std::string_view kGlm4GgufKeys[] = {"rope.dimension_count"};
 
-// Drops the output's bias: attention_bias is of q, k and v alone.
+// Drops the output projection's bias: GLM-4's attention_bias is about q, k and v alone.
 Status drop_output_bias(const JsonFields&, ModelConfig& config) {
   config.attention_output_bias = false;
   return ok_status();

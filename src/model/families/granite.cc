@@ -1,5 +1,5 @@
-// Granite 3 and 4's dense models (IBM, 2024): Llama's layer with four multipliers, of embeddings,
-// scores, what blocks add, and logits.
+// Granite 3 and 4's dense models (IBM, 2024): Llama's layer with four multipliers: of embeddings,
+// scores, block outputs, and logits.
 #include "model/families/family_pages.h"
 
 namespace pagoda {

@@ -1,6 +1,6 @@
-// Llama 1 to 3 (Touvron et al., 2023, arXiv:2302.13971; Llama 3's longer contexts scale the
-// rotation's slow pairs, which RopeTable::inv_freq has applied), and the many checkpoints of
-// its shape: SmolLM2, TinyLlama, Yi, DeepSeek-LLM.
+// Llama 1 to 3 (Touvron et al., 2023, arXiv:2302.13971), and the many checkpoints of its shape:
+// SmolLM2, TinyLlama, Yi, DeepSeek-LLM. For longer contexts, Llama 3 scales the slow pairs of its
+// rotation; RopeTable::inv_freq has this scaling applied.
 //
 // Pre-norm layers, grouped-query attention, SwiGLU; no biases unless the config says so.
 #include "model/families/family_pages.h"

@@ -1,10 +1,10 @@
 // Mistral 7B (Jiang et al., 2023, arXiv:2310.06825): Llama's layer with a sliding window, the same
-// for all layers (LayerConfig::window), and a head_dim that need not be hidden / heads.
-// GGUF calls it llama; a window is what tells them apart.
+// for all layers (LayerConfig::window), and a head_dim that need not be hidden / heads. GGUF calls
+// both Mistral and Llama "llama": a file with a window is a Mistral.
 //
-// Ministral 3 (Mistral AI, 2025) stretches the rotation by YaRN (Peng et al., 2023, arXiv:2309.00071)
-// and lets queries grow with their position. GGUF calls it mistral3, and Mistral Small 3 too, which is
-// the same without either.
+// Ministral 3 (Mistral AI, 2025) stretches the rotation by YaRN (Peng et al., 2023,
+// arXiv:2309.00071). It multiplies queries by a factor that grows with their position. GGUF calls
+// it mistral3, and uses this name for Mistral Small 3 too, which has neither.
 #include "model/families/family_pages.h"
 
 namespace pagoda {

@@ -1,6 +1,7 @@
-// OLMo 2 (Team OLMo, 2025, arXiv:2501.00656) and OLMo 3 (2025): norms behind the blocks and none before
-// them; q and k are normed over all heads together. OLMo 3 has windows on three layers of four, which
-// YaRN does not stretch. GGUF calls both olmo2; a window is what tells them apart.
+// OLMo 2 (Team OLMo, 2025, arXiv:2501.00656) and OLMo 3 (2025): norms after the blocks and none
+// before them; q and k are normed over all heads together. OLMo 3 has windows on three layers of
+// four, and YaRN on the other layers alone. GGUF calls both olmo2: a file with a window is an OLMo
+// 3.
 #include "model/families/family_pages.h"
 
 namespace pagoda {

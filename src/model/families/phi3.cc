@@ -1,7 +1,7 @@
 // Phi-3, Phi-3.5, Phi-4 and Phi-4-mini (Abdin et al., 2024, arXiv:2404.14219): Llama's layer with
 // q, k and v joined, and gate and up too. The long-context models have LongRoPE (Ding et al., 2024,
-// arXiv:2402.13753). Phi-4-mini rotates a part of a head. All layers have a window where the config
-// has one.
+// arXiv:2402.13753). Phi-4-mini rotates a part of a head. If the config has a window, all layers
+// have it.
 #include "model/families/family_pages.h"
 
 namespace pagoda {

@@ -1,6 +1,6 @@
-// Qwen2 and Qwen2.5 (Yang et al., 2024, arXiv:2407.10671): Llama's layer with biases on q, k and v,
-// and small models' heads tied to the embedding; both are the config's values. Windows only on the
-// layers that the config names.
+// Qwen2 and Qwen2.5 (Yang et al., 2024, arXiv:2407.10671): Llama's layer with biases on q, k and v.
+// The heads of small models are tied to the embedding, as the config says. Only the layers that the
+// config names have windows.
 #include "model/families/family_pages.h"
 
 namespace pagoda {

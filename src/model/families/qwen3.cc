@@ -1,6 +1,7 @@
 // Qwen3 (Yang et al., 2025, arXiv:2505.09388): no biases; each head's q and k are normed before the
-// rotation, which keeps their product bounded. Qwen3-VL's text tower is the same: its rotation has
-// sections for an image's rows and columns, which are all alike in a text.
+// rotation, which keeps their product bounded. Qwen3-VL's text tower computes the same. Its
+// rotation has sections for an image's rows and columns, but in text all sections have the same
+// position.
 #include "model/families/family_pages.h"
 
 namespace pagoda {

@@ -1,6 +1,6 @@
 // SmolLM3 (Hugging Face, 2025): Llama's layer, but every fourth one is not rotated (Yang et al.,
 // "Rope to Nope and Back Again", 2025, arXiv:2501.18795). GGUF files do not say so: their reader
-// has to know it.
+// has a constant for it.
 #include "model/families/family_pages.h"
 
 namespace pagoda {

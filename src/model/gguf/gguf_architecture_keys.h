@@ -12,7 +12,7 @@
 
 namespace pagoda {
 
-// Reads "<architecture>.<key>" within a range.
+// Reads "<architecture>.<key>", checked against a range.
 class ArchitectureKeys {
  public:
   ArchitectureKeys(const GgufFile& file, std::string architecture)
@@ -41,7 +41,7 @@ class ArchitectureKeys {
     if (!has(key)) return otherwise;
     return number(key, range);
   }
-  // Reads an integer for each layer: an array of so many, or one for all.
+  // Reads an integer for each layer: an array with one for each, or a single one for all layers.
   Result<std::vector<int>> layer_integers(std::string_view key, IntegerRange range,
                                           int num_layers) const {
     const auto array = file_.integers(name(key));

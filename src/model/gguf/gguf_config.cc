@@ -47,7 +47,7 @@ Result<int> read_head_dim(const ArchitectureKeys& keys, int hidden_size, int num
                               hidden_size / num_heads);
 }
 
-// Reads what queries and keys are multiplied by, and how their products are bent.
+// Reads the scale of attention scores.
 Status read_scores(const ArchitectureKeys& keys, const Family& family, const ModelConfig& config,
                    int num_layers, AttentionConfig& layer) {
   layer.score_scale = gguf_score_scale(
@@ -59,7 +59,7 @@ Status read_scores(const ArchitectureKeys& keys, const Family& family, const Mod
   return ok_status();
 }
 
-// Sets the window of the layers that have one: those that a list names, or all but every n-th.
+// Sets the window of the layers that have one: those that the file lists, or all but every n-th.
 Status read_windows(const GgufFile& file, const ArchitectureKeys& keys, const Family& family,
                     int window, ModelConfig& config) {
   constexpr std::string_view kPattern = "attention.sliding_window_pattern";
@@ -81,7 +81,7 @@ Status read_windows(const GgufFile& file, const ArchitectureKeys& keys, const Fa
   return ok_status();
 }
 
-// Reads what multiplies or bends whole rows on their way.
+// Reads the factors of embeddings, block outputs and logits, the cap of logits, and the activation.
 Status read_multipliers(const ArchitectureKeys& keys, const Family& family, ModelConfig& config) {
   // Zero means that the file sets no value.
   const auto read = [&](std::string_view key, double otherwise) -> Result<double> {
@@ -99,7 +99,7 @@ Status read_multipliers(const ArchitectureKeys& keys, const Family& family, Mode
   config.residual_factor = static_cast<float>(of_blocks);
   config.logits_factor = static_cast<float>(1 / logits_divisor);
   config.logits_cap = static_cast<float>(cap);
-  // GGUF has no key for it: gelu belongs to the families that scale embeddings.
+  // GGUF has no key for the activation: gelu belongs to the families that scale embeddings.
   if (family.scales_embedding) config.activation = Activation::kGeluTanh;
   return ok_status();
 }

@@ -15,12 +15,12 @@ namespace pagoda {
 // read_model_config.
 Result<ModelConfig> read_gguf_config(const Checkpoint& checkpoint);
 
-// Returns what the products of queries and keys are multiplied by where a file says nothing of it:
-// files have no key for Gemma's query_pre_attn_scalar.
+// Returns the scale of attention scores of a file that has no key for it. For Gemma's
+// query_pre_attn_scalar GGUF has no key at all.
 float gguf_score_scale(const Family& family, const GgufSizes& sizes,
                        const AttentionConfig& attention);
 
-// Reads a width of heads, which keys and values share.
+// Reads the width of a head, which must be the same for keys and values.
 Result<int> read_gguf_head_width(const ArchitectureKeys& keys, const std::string& key_length,
                                  const std::string& value_length, int otherwise);
 

@@ -1,4 +1,4 @@
-// GGUF files of one family or another, in the making.
+// A builder of GGUF files of any family, for tests.
 #pragma once
 
 #include "model/gguf/gguf_config.h"
@@ -26,7 +26,7 @@ using testing::TemporaryFolder;
 inline constexpr int kVocab = 8;
 inline constexpr int kHidden = 64;
 
-// A GGUF file in the making: keys by name, so that a test may replace one.
+// Builds a GGUF file. It stores keys by name, so that a test may replace one.
 class GgufModel {
  public:
   explicit GgufModel(std::string architecture) : architecture_(std::move(architecture)) {

@@ -203,7 +203,7 @@ TEST(GgufConfigTest, SamplingDefaultsAreThoseOfLlamaCppAsFarAsTheyGo) {
   EXPECT_EQ(defaults->mirostat, 2);
   EXPECT_EQ(defaults->mirostat_tau, 4.0f);
   EXPECT_EQ(defaults->mirostat_eta, 0.2f);
-  EXPECT_FALSE(defaults->repetition_penalty.has_value());  // over no token at all
+  EXPECT_FALSE(defaults->repetition_penalty.has_value());  // a penalty over 0 tokens
   model.set("general.sampling.mirostat", 1).set("general.sampling.penalty_last_n", 64);
   const auto others = read_generation_defaults(model.open());
   ASSERT_TRUE(others.ok()) << others.status().message();

@@ -10,7 +10,7 @@
 namespace pagoda {
 namespace {
 
-// A file of three layers. The second sees all, and the last reads the cache of the first.
+// A file of three layers. The second has full attention, and the last reads the cache of the first.
 class Gemma4File : public GgufModel {
  public:
   Gemma4File() : GgufModel("gemma4") {
@@ -39,7 +39,7 @@ TEST(GgufGemma4Test, LayersDifferByTheirWindows) {
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(config->layers[i].attention().head_dim, head_dims[i]);
     EXPECT_EQ(config->layers[i].attention().kv_source, sources[i]);
-    EXPECT_EQ(config->layers[i].attention().keys_are_values, i == 1);  // it has none of its own
+    EXPECT_EQ(config->layers[i].attention().keys_are_values, i == 1);  // layer 1 has no attn_v
     EXPECT_EQ(config->layers[i].attention().score_scale, 1);
   }
   std::vector<float> rotated = rope_inverse_frequencies(32, 1e6, {});

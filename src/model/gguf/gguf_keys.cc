@@ -10,7 +10,7 @@ namespace pagoda {
 namespace {
 
 enum class GgufRule {
-  kRead,      // gguf_config.cc, gguf_tokens.cc, gguf_sampling.cc, the file's and the text's readers
+  kRead,      // by gguf_config.cc, gguf_tokens.cc, gguf_sampling.cc, the parser or the tokenizer
   kHarmless,  // changes nothing that this engine computes
   kOnly,      // harmless as long as it is `value`: a number, or false and true as 0 and 1
   kOnlyText,  // harmless as long as it is `text`
@@ -18,13 +18,13 @@ enum class GgufRule {
 };
 
 struct GgufKeyRule {
-  std::string_view key;  // ARCH stands for the architecture; a '*' at the end for any rest
+  std::string_view key;  // ARCH: the architecture; a '*' at the end matches any rest
   GgufRule rule;
   double value = 0;
   std::string_view text = "";
 };
 
-// One row a key, the first that fits: a family that reads another one adds its row.
+// One row per key; the first row that matches applies. A family that reads another key adds a row.
 constexpr GgufKeyRule kKeys[] = {
     {"ARCH.attention.head_count", GgufRule::kRead},
     {"ARCH.attention.head_count_kv", GgufRule::kRead},
@@ -71,7 +71,8 @@ constexpr GgufKeyRule kKeys[] = {
     {"ARCH.swin_norm", GgufRule::kOnly, 0},
     {"ARCH.use_parallel_residual", GgufRule::kOnly, 0},
 
-    // Said by tensors, or of no effect in a model with RMS norms or beside a scaling that is taken.
+    // Keys that repeat what tensors show, or have no effect with RMS norms or with a supported
+    // scaling.
     {"ARCH.attention.layer_norm_epsilon", GgufRule::kHarmless},
     {"ARCH.rope.scaling.finetuned", GgufRule::kHarmless},
     {"ARCH.tensor_data_layout", GgufRule::kHarmless},
@@ -107,7 +108,7 @@ constexpr GgufKeyRule kKeys[] = {
     {"tokenizer.ggml.add_sep_token", GgufRule::kOnly, 0},
     {"tokenizer.ggml.normalizer.*", GgufRule::kOnly, 0},
     {"tokenizer.ggml.suppress_tokens", GgufRule::kEmpty},
-    {"tokenizer.ggml.added_tokens", GgufRule::kHarmless},  // their types say the same
+    {"tokenizer.ggml.added_tokens", GgufRule::kHarmless},  // token types say the same
     {"tokenizer.ggml.cls_token_id", GgufRule::kHarmless},
     {"tokenizer.ggml.fim_mid_token_id", GgufRule::kHarmless},
     {"tokenizer.ggml.fim_pre_token_id", GgufRule::kHarmless},
@@ -115,24 +116,25 @@ constexpr GgufKeyRule kKeys[] = {
     {"tokenizer.ggml.mask_token_id", GgufRule::kHarmless},
     {"tokenizer.ggml.middle_token_id", GgufRule::kHarmless},
     {"tokenizer.ggml.padding_token_id", GgufRule::kHarmless},
-    {"tokenizer.ggml.precompiled_charsmap", GgufRule::kHarmless},  // unigram models' alone
+    {"tokenizer.ggml.precompiled_charsmap", GgufRule::kHarmless},  // only for unigram models
     {"tokenizer.ggml.prefix_token_id", GgufRule::kHarmless},
-    {"tokenizer.ggml.remove_extra_whitespaces", GgufRule::kHarmless},  // unigram models' alone
+    {"tokenizer.ggml.remove_extra_whitespaces", GgufRule::kHarmless},  // only for unigram models
     {"tokenizer.ggml.seperator_token_id", GgufRule::kHarmless},        // the format's own spelling
     {"tokenizer.ggml.suffix_token_id", GgufRule::kHarmless},
     {"tokenizer.ggml.token_type_count", GgufRule::kHarmless},
-    {"tokenizer.chat_template.*", GgufRule::kHarmless},  // others than the default
+    {"tokenizer.chat_template.*", GgufRule::kHarmless},  // templates other than the default
     {"tokenizer.chat_templates", GgufRule::kHarmless},
     {"tokenizer.huggingface.*", GgufRule::kHarmless},
     {"tokenizer.rwkv.*", GgufRule::kHarmless},
 };
 
-// Namespaces in which a key that no row names is refused. Other namespaces are the file's maker's
-// bookkeeping ("quantize.imatrix.file"), which no reader of the format computes by.
+// Namespaces in which a key without a row is refused. Keys of other namespaces are bookkeeping of
+// the tool that made the file ("quantize.imatrix.file"). No reader of the format uses them in its
+// computation.
 constexpr std::string_view kMeaningful[] = {"ARCH.", "tokenizer.", "adapter.",
                                             "clip.", "diffusion.", "xielu."};
 
-// Fits "ARCH.rope.*" to "llama.rope.freq_base".
+// Matches keys against patterns: "ARCH.rope.*" matches "llama.rope.freq_base".
 class Pattern {
  public:
   explicit Pattern(std::string_view architecture) : architecture_(architecture) {}
@@ -146,7 +148,7 @@ class Pattern {
     if (!pattern.ends_with('*')) return pattern == key;
     return key.starts_with(pattern.substr(0, pattern.size() - 1));
   }
-  // Returns what follows "llama." in a key of the architecture; else nothing.
+  // Returns the part of a key after "llama."; empty if the key is not of the architecture.
   std::string_view behind(std::string_view key) const {
     if (!begins("ARCH.", key)) return {};
     return key.substr(architecture_.size() + 1);
@@ -160,7 +162,7 @@ class Pattern {
   std::string_view architecture_;
 };
 
-// Returns the key's value in words, or nothing where the rule allows it.
+// Returns the key's value as text, or nothing if the rule allows the value.
 Result<std::optional<std::string>> forbidden_value(const GgufFile& file, const GgufEntry& entry,
                                                    const GgufKeyRule& row) {
   const auto refuse = [&entry] { return std::optional<std::string>(to_string(entry)); };

@@ -27,7 +27,7 @@ struct GgufRopeContext {
 Result<double> read_factor(const ArchitectureKeys& keys) {
   const char* key = keys.has("rope.scaling.factor") ? "rope.scaling.factor" : "rope.scale_linear";
   PAGODA_ASSIGN_OR_RETURN(const double factor, keys.number_or(key, {0, kRopeFactorRange.max}, 0));
-  if (factor == 0) return factor;  // stands for "no scaling"
+  if (factor == 0) return factor;  // 0 means "no scaling"
   return keys.number(key, kRopeFactorRange);
 }
 
@@ -36,7 +36,7 @@ Result<int> original_context(const GgufRopeContext& context) {
                                  context.trained_positions);
 }
 
-// Reads YaRN. Its attention factor has a key, or follows from the factor.
+// Reads YaRN's parameters. The attention factor has a key, or is computed from the scaling factor.
 Status read_gguf_yarn(const GgufRopeContext& context, double factor, RopeScaling& scaling,
                       RopeTable& table) {
   const ArchitectureKeys& keys = context.keys;
@@ -64,7 +64,7 @@ Status read_gguf_yarn(const GgufRopeContext& context, double factor, RopeScaling
   return ok_status();
 }
 
-// Refuses a YaRN attention factor without YaRN. llama.cpp multiplies by it whatever the type is.
+// Refuses a YaRN attention factor without YaRN: llama.cpp would apply it to any type of scaling.
 Status check_no_yarn_factor(const ArchitectureKeys& keys) {
   constexpr std::string_view kKey = "rope.scaling.yarn_attn_factor";
   PAGODA_ASSIGN_OR_RETURN(const double factor, keys.number_or(kKey, kGgufMagnitudeRange, 1));
@@ -92,8 +92,8 @@ Result<RopeScaling> read_gguf_scaling(const GgufRopeContext& context, RopeTable&
   return scaling;
 }
 
-// Reads a tensor of divisors, one for each pair: Llama 3's scaling, worked out by the converter, or
-// LongRoPE's.
+// Divides frequencies by a tensor of divisors, one per pair. Such a tensor is Llama 3's scaling,
+// computed by the converter, or LongRoPE's.
 Result<std::vector<float>> divided_by(const Checkpoint& checkpoint, std::string_view name,
                                       std::vector<float> inv_freq) {
   PAGODA_ASSIGN_OR_RETURN(const HostTensor divisors, checkpoint.tensor(name));
@@ -150,7 +150,7 @@ Result<int> read_gguf_rotary_dim(const GgufRopeContext& context, std::string_vie
                      dim, head_dim);
 }
 
-// Adds a table, and gives it to the layers that `is_other` names.
+// Adds a rope table and assigns it to the layers for which `is_other` is true.
 template <typename IsOther>
 void add_table(ModelConfig& config, RopeTable table, IsOther&& is_other) {
   for (int i = 0; i < config.num_layers(); ++i) {
@@ -160,8 +160,7 @@ void add_table(ModelConfig& config, RopeTable table, IsOther&& is_other) {
   config.rope_tables.push_back(std::move(table));
 }
 
-// Adds the table of layers with a window. They rotate by a theta of their own, and are not
-// stretched.
+// Adds the rope table of layers with a window. It has its own theta and no scaling.
 Status add_window_table(const GgufRopeContext& context, ModelConfig& config) {
   constexpr std::string_view kOwnKey = "rope.dimension_count_swa";
   const bool has_own_key = context.family.reads_gguf(kOwnKey) && context.keys.has(kOwnKey);

@@ -1,4 +1,4 @@
-// The rotations that a GGUF file says.
+// The rotations (rope tables) of a GGUF file.
 #pragma once
 
 #include "core/status.h"
@@ -9,14 +9,14 @@
 
 namespace pagoda {
 
-// A divisor of pairs that do not rotate, as llama.cpp's converter writes it.
+// The divisor that llama.cpp's converter writes for pairs that do not rotate.
 inline constexpr float kNeverRotates = 1e30f;
 // Every fourth layer of SmolLM3 does not rotate; files do not say it.
 inline constexpr int kUnrotatedInterval = 4;
 
-// Fills rope_tables, and each layer's place among them. The layers and their windows have been read;
-// the checkpoint has canonical names. kUnsupported names a type that nothing here computes, kDataLoss
-// a value that is missing or out of range.
+// Fills rope_tables and each layer's index into it. kUnsupported names a type that nothing here
+// computes, kDataLoss a value that is missing or out of range. REQUIRES: the layers and their
+// windows have been read; the checkpoint has canonical names.
 Status read_gguf_rope(const Checkpoint& checkpoint, const ArchitectureKeys& keys,
                       const Family& family, ModelConfig& config);
 

@@ -40,8 +40,8 @@ class SamplingKeys {
   const GgufFile& file_;
 };
 
-// Reads the repetition penalty. Here it counts all tokens, as in vLLM; llama.cpp looks back over so
-// many tokens as the file says.
+// Reads the repetition penalty. Here it covers all tokens, as in vLLM. In llama.cpp it covers only
+// the last penalty_last_n tokens.
 Status read_penalty(const SamplingKeys& keys, PartialSampling& defaults) {
   PAGODA_RETURN_IF_ERROR(keys.read("penalty_repeat", kPenaltyRange, defaults.repetition_penalty));
   std::optional<int> last_n;
@@ -68,8 +68,8 @@ Status read_mirostat(const SamplingKeys& keys, PartialSampling& defaults) {
   return ok_status();
 }
 
-// Warns of keys of the family that nothing here reads. They are not refused: what a request says
-// wins anyway.
+// Warns of "general.sampling." keys that nothing here reads. They are not refused, because they are
+// only defaults that a request may override.
 void warn_of_others(const GgufFile& file) {
   constexpr std::string_view kRead[] = {
       "top_k",          "top_p",          "min_p",    "xtc_probability", "xtc_threshold", "temp",

@@ -14,8 +14,9 @@ constexpr int kPlain = 1;
 constexpr int kControl = 3;
 constexpr int kUserDefined = 4;
 
-// The meaning of a spelling. The fill-in-the-middle tokens are control tokens, and three of them
-// end a text, unless a key names the file's own.
+// The meaning of a token's spelling. All fill-in-the-middle tokens are control tokens. Three of
+// them (pad, repo, file) also end a text, unless a key of the file names another token for that
+// use.
 enum class Meaning { kEnd, kFillIn, kFillInPad, kFillInRepo, kFillInFile, kShown };
 
 struct Spelling {
@@ -86,7 +87,7 @@ constexpr Spelling kSpellings[] = {
     {"<|constrain|>", Meaning::kShown},
 };
 
-// Keys whose tokens end a text, and the meaning of the spellings that stand in for an absent one.
+// Keys whose tokens end a text. If a key is absent, tokens whose spelling means `stands_in` do so.
 struct EndKey {
   std::string_view key;
   std::optional<Meaning> stands_in;
@@ -157,8 +158,9 @@ class TokenReader {
     if (std::find(ids.begin(), ids.end(), id) == ids.end()) ids.push_back(id);
   }
 
-  // Makes exceptions. Where the answer's last part ends with tokens of its own, <|end|> only ends a
-  // part before it. Where <|tool_response> ends a turn, </s> is what a page of HTML may hold.
+  // Removes end tokens that do not end a text in this vocabulary. If other tokens end an answer's
+  // last part, <|end|> only ends an earlier part. If <|tool_response> ends a turn, </s> is plain
+  // text, as in HTML.
   void make_exceptions() {
     const bool has_call = ends("<|call|>") || ends("<|calls|>");
     if (ends("<|return|>") || (has_call && ends("<|flush|>"))) remove_end("<|end|>", kUserDefined);
@@ -184,7 +186,7 @@ class TokenReader {
   const int vocab_size_;
   std::unordered_map<std::string_view, Meaning> meanings_;  // of kSpellings
   std::vector<std::string_view> texts_;
-  std::vector<Meaning> named_;  // by a key
+  std::vector<Meaning> named_;  // those that a key of the file names
   GgufTokens tokens_;
 };
 

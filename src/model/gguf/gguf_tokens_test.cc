@@ -19,7 +19,7 @@ constexpr int kPlain = 1;
 constexpr int kControl = 3;
 constexpr int kUserDefined = 4;
 
-// Reads tokens and their types; ids are places in the list.
+// Reads tokens and their types; a token's id is its index in the list.
 Result<GgufTokens> read(const std::vector<std::pair<std::string, int>>& tokens,
                         const std::vector<std::pair<std::string, std::uint32_t>>& keys = {}) {
   std::vector<std::string> texts;

@@ -41,7 +41,7 @@ std::string base_class_of(const Family& family) {
   return name.replace(name.size() - kOfHead.size(), kOfHead.size(), "Model");
 }
 
-// Returns the name of its class with a head for each class of texts: "LlamaForSequenceClassification".
+// Returns the name of the family's class that classifies texts: "LlamaForSequenceClassification".
 std::string score_class_of(const Family& family) {
   constexpr std::string_view kBase = "Model";
   std::string name = base_class_of(family);
@@ -54,14 +54,14 @@ bool is_class(const JsonFields& fields, const std::string& name) {
 }
 
 // Checks that `architectures` names the causal model. A reward model or an encoder of the family is
-// none, whatever else its config says. The key may be absent.
+// refused, even if the rest of its config fits. The key may be absent.
 Status check_class(const JsonFields& fields, std::string_view causal_class) {
   const nlohmann::json* classes = fields.find("architectures");
   if (classes == nullptr) return ok_status();
   const std::string expected = fmt::format("a list of {}", causal_class);
   if (!classes->is_array()) return fields.wrong("architectures", expected);
   for (const nlohmann::json& name : *classes) {
-    // Conversions of the first LLaMA spell it so.
+    // Conversions of the first LLaMA spell the class this way.
     if (name == causal_class || name == "LLaMAForCausalLM") continue;
     return unsupported("[config] {}: architectures: {} is not supported; {} is", fields.where(),
                        printable(json_text(name), 60), causal_class);
@@ -69,15 +69,15 @@ Status check_class(const JsonFields& fields, std::string_view causal_class) {
   return ok_status();
 }
 
-// Does the same, but also accepts the family's classes for embeddings and for scores.
+// Does what check_class does, but also accepts the family's classes for embeddings and for scores.
 Status check_text_class(const JsonFields& fields, const Family& family) {
   if (is_class(fields, base_class_of(family)) || is_class(fields, score_class_of(family)))
     return ok_status();
   return check_class(fields, family.causal_class);
 }
 
-// Refuses an `auto_map`: it names classes beside the weights, and no code of a checkpoint is run
-// here.
+// Refuses an `auto_map`: it names classes whose code is beside the weights, and no code of a
+// checkpoint is run. A class that transformers has adopted (`taken_over`) is accepted.
 Status check_own_code(const JsonFields& fields, std::string_view causal_class,
                       std::string_view taken_over) {
   if (!fields.has("auto_map")) return ok_status();
@@ -85,7 +85,8 @@ Status check_own_code(const JsonFields& fields, std::string_view causal_class,
   for (const char* key : {"AutoModel", "AutoModelForCausalLM"}) {
     const nlohmann::json* name = classes.find(key);
     if (name == nullptr) continue;
-    // The name of another repository's code is "microsoft/Phi-3.5-mini-instruct--modeling_phi3.Phi3ForCausalLM".
+    // The code may be in another repository:
+    // "microsoft/Phi-3.5-mini-instruct--modeling_phi3.Phi3ForCausalLM".
     const bool is_taken_over = !taken_over.empty() && name->is_string() &&
                                name->get_ref<const std::string&>().ends_with(taken_over);
     if (is_taken_over) continue;
@@ -97,8 +98,9 @@ Status check_own_code(const JsonFields& fields, std::string_view causal_class,
   return ok_status();
 }
 
-// A config.json's text model: its keys over the family's defaults. Those of a text tower stand in its
-// text_config; ends of a text may stand beside it, and whether the head is the embedding does.
+// The text model of a config.json: its keys, and the family's defaults for absent keys. The keys of
+// a text tower are in its text_config. Beside it are tie_word_embeddings and perhaps the bos and
+// eos ids.
 struct TextConfig {
   const Family* family;
   nlohmann::json keys;
@@ -109,7 +111,7 @@ Result<TextConfig> merge_defaults(std::string_view model_type, const nlohmann::j
   PAGODA_ASSIGN_OR_RETURN(text.family, family_of(model_type, keys));
   text.keys = parse_json(text.family->defaults);
   for (const auto& [key, value] : keys.items()) {
-    // A family's own rotation stands for none as for an absent one.
+    // A null rope_parameters gives the family's default rotation, as an absent one does.
     if (key == "rope_parameters" && value.is_null()) continue;
     text.keys[key] = value;
   }
@@ -156,7 +158,7 @@ Result<Activation> read_activation(const JsonFields& fields, const Family& famil
                      fields.where(), key, printable(name));
 }
 
-// Reads what multiplies or bends whole rows on their way.
+// Reads the activation, the factors of embeddings, block outputs and logits, and the cap of logits.
 Status read_multipliers(const JsonFields& fields, const Family& family, ModelConfig& config) {
   const auto read = [&](const char* key, double otherwise) -> Result<double> {
     if (!family.reads(key)) return otherwise;
@@ -201,8 +203,8 @@ Status read_flags(const JsonFields& fields, const Family& family, ModelConfig& c
   return ok_status();
 }
 
-// Returns the ids under `key` that the vocabulary has. Tools also write ids beyond it, which no
-// text holds.
+// Returns the ids under `key` that the vocabulary has. Some tools also write ids beyond it, which
+// no text can contain.
 Result<std::vector<int>> read_ids(const JsonFields& fields, const char* key, int vocab_size) {
   constexpr IntegerRange kWhole{-(1LL << 53), 1LL << 53};
   PAGODA_ASSIGN_OR_RETURN(const std::vector<std::int64_t> written, fields.integers(key, kWhole));
@@ -218,7 +220,7 @@ Result<std::vector<int>> read_ids(const JsonFields& fields, const char* key, int
   return ids;
 }
 
-// Reads token ids. Those that `fields` has replace those in the config.
+// Reads token ids. Ids that `fields` has replace those in the config.
 Status read_token_ids(const JsonFields& fields, ModelConfig& config) {
   PAGODA_ASSIGN_OR_RETURN(const std::vector<int> ends,
                           read_ids(fields, "eos_token_id", config.vocab_size));
@@ -248,7 +250,8 @@ Result<ModelConfig> parse_hf_config(std::string_view config_json,
   const Family* const family = text.family;
   const JsonFields fields(text.keys, std::string(kConfigFile));
   PAGODA_RETURN_IF_ERROR(check_config_keys(fields, *family));
-  // The checkpoint reads its tensors by it; here only other libraries' formats are refused.
+  // Checkpoint uses the result when it reads tensors. Here only formats of other libraries are
+  // refused.
   PAGODA_RETURN_IF_ERROR(parse_affine_config(config_json).status());
   ModelConfig config;
   config.architecture = family->model_type;

@@ -1,4 +1,4 @@
-// Configs as Hugging Face writes them, in the making.
+// Builders of configs in Hugging Face's format, for tests.
 #pragma once
 
 #include "model/hf/hf_config.h"

@@ -1,4 +1,4 @@
-// Configs that are refused, each by the key at fault.
+// Configs that are refused, with a message that names the wrong key.
 #include "model/hf/hf_config_fixture.h"
 #include "tests/support/case_name.h"
 
@@ -301,7 +301,7 @@ TEST(HfConfigTest, WhatIsNoJsonObjectIsRefused) {
   EXPECT_EQ(parse(base_config("llama"), "{").status().code(), StatusCode::kDataLoss);
 }
 
-// Whatever a key holds, the answer is a config or a message, never an exception.
+// Any value under any key yields a config or an error, never an exception.
 TEST(HfConfigTest, AnyValueUnderAnyKeyIsReadOrRefused) {
   json full = base_config("qwen3");
   full.update({{"head_dim", 16},

@@ -161,7 +161,7 @@ TEST(HfConfigTest, Gemma4sFullLayersHaveHeadsOfTheirOwn) {
     EXPECT_EQ(layer.kv_source, -1);
     EXPECT_EQ(config->rope_tables[layer.rope_table].inv_freq.size(), is_full ? 16u : 8u);
   }
-  // A quarter of a head rotates, by the frequencies of one that rotates whole.
+  // A quarter of a head rotates, with the frequencies of a head that rotates as a whole.
   std::vector<float> rotated = rope_inverse_frequencies(32, 1e6, {});
   std::fill(rotated.begin() + 4, rotated.end(), 0.0f);
   EXPECT_EQ(config->rope_tables[config->layers[1].attention().rope_table].inv_freq, rotated);
@@ -171,7 +171,7 @@ TEST(HfConfigTest, Gemma4sFullLayersHaveHeadsOfTheirOwn) {
 
 TEST(HfConfigTest, Gemma4sFullLayersMayTakeKeysAsValues) {
   const json of_full{{"num_global_key_value_heads", 1}};
-  // Without the one key the other one says nothing.
+  // num_global_key_value_heads has no effect without attention_k_eq_v.
   const auto without_it = parse(with(gemma4_config(), of_full));
   ASSERT_TRUE(without_it.ok()) << without_it.status().message();
   for (const LayerConfig& layer : without_it->layers) EXPECT_EQ(layer.attention().num_kv_heads, 2);
@@ -187,7 +187,7 @@ TEST(HfConfigTest, Gemma4sFullLayersMayTakeKeysAsValues) {
 TEST(HfConfigTest, Gemma4sLayersMaySayTheirHeadsOneByOne) {
   const json of_full{{"head_dim", 48}, {"num_key_value_heads", 1}};
   const json by_layer{{"1", of_full}, {"3", of_full}, {"5", of_full}};
-  // global_head_dim beside it says nothing.
+  // global_head_dim has no effect beside per_layer_config.
   const json changes{{"per_layer_config", by_layer}, {"attention_k_eq_v", true}};
   const auto config = parse(with(gemma4_config(), changes));
   ASSERT_TRUE(config.ok()) << config.status().message();

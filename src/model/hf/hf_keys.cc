@@ -5,7 +5,7 @@
 namespace pagoda {
 namespace {
 
-// One row a key: a family that reads another one, or a tool that writes another one, adds its row.
+// One row per key. A family that reads another key, or a tool that writes another key, adds a row.
 constexpr HfKeyRule kConfigKeys[] = {
     {"architectures", HfRule::kRead},
     {"attention_bias", HfRule::kRead},
@@ -53,7 +53,7 @@ constexpr HfKeyRule kConfigKeys[] = {
     {"hidden_activation", HfRule::kOnly, R"(["silu", "swish"])"},
     {"no_rope_layer_interval", HfRule::kOnly},
     {"no_rope_layers", HfRule::kOnly},
-    {"full_attn_mod", HfRule::kOnly, "[1]"},  // of Phi-4-mini, as the next one
+    {"full_attn_mod", HfRule::kOnly, "[1]"},  // of Phi-4-mini, like the next key
     {"interpolate_factor", HfRule::kOnly, "[1]"},
     {"is_causal", HfRule::kOnly, "[true]"},
     {"lm_head_bias", HfRule::kOnly, "[false]"},
@@ -76,17 +76,17 @@ constexpr HfKeyRule kConfigKeys[] = {
     {"rotary_dim", HfRule::kOnly},
     {"sliding_window_pattern", HfRule::kOnly},
     {"tie_encoder_decoder", HfRule::kOnly, "[false]"},
-    {"use_bidirectional_attention", HfRule::kOnly, R"([false, "vision"])"},  // of images alone
+    {"use_bidirectional_attention", HfRule::kOnly, R"([false, "vision"])"},  // of images only
     {"use_mrope", HfRule::kOnly, "[false]"},
     {"use_qk_norm", HfRule::kOnly, "[false]"},
 
-    // Biases: a tensor is there or it is not.
+    // Biases: the stored tensors show whether there are any.
     {"bias", HfRule::kHarmless},
     {"no_bias", HfRule::kHarmless},
     {"qkv_bias", HfRule::kHarmless},
     {"use_bias", HfRule::kHarmless},
 
-    // Where the checkpoint comes from and what wrote it.
+    // Where the checkpoint comes from, and which tool wrote it.
     {"_commit_hash", HfRule::kHarmless},
     {"_name_or_path", HfRule::kHarmless},
     {"author", HfRule::kHarmless},
@@ -103,7 +103,7 @@ constexpr HfKeyRule kConfigKeys[] = {
     {"unsloth_*", HfRule::kHarmless},
     {"_unsloth_*", HfRule::kHarmless},
 
-    // How another engine runs it: types, kernels, caches, shards.
+    // How other engines run the model: types, kernels, caches, shards.
     {"_attn_implementation*", HfRule::kHarmless},
     {"_experts_implementation*", HfRule::kHarmless},
     {"_flash_attn_2_enabled", HfRule::kHarmless},
@@ -147,15 +147,16 @@ constexpr HfKeyRule kConfigKeys[] = {
     {"residual_dropout", HfRule::kHarmless},
     {"router_aux_loss_coef", HfRule::kHarmless},
 
-    // Heads of other tasks, whose classes `architectures` names and whose tensors would be there.
+    // Heads of other tasks: `architectures` would name their classes, and their tensors would be
+    // stored.
     {"id2label", HfRule::kHarmless},
-    {"is_decoder", HfRule::kHarmless},  // decoders are decoders whatever it says
+    {"is_decoder", HfRule::kHarmless},  // decoders are recognised without it
     {"label2id", HfRule::kHarmless},
     {"num_labels", HfRule::kHarmless},
     {"problem_type", HfRule::kHarmless},
     {"task_specific_params", HfRule::kHarmless},
 
-    // Text: the tokenizer's files say it.
+    // Text: the tokenizer's files are read instead.
     {"cls_token_id", HfRule::kHarmless},
     {"decoder_start_token_id", HfRule::kHarmless},
     {"mask_token_id", HfRule::kHarmless},
@@ -170,11 +171,11 @@ constexpr HfKeyRule kConfigKeys[] = {
     {"max_sequence_length", HfRule::kHarmless},
     {"model_max_length", HfRule::kHarmless},
     {"seq_length", HfRule::kHarmless},
-    {"sliding_window_size", HfRule::kHarmless},      // as sliding_window
-    {"_sliding_window_pattern", HfRule::kHarmless},  // as layer_types
+    {"sliding_window_size", HfRule::kHarmless},      // repeats sliding_window
+    {"_sliding_window_pattern", HfRule::kHarmless},  // repeats layer_types
     {"tokenizer_model_max_length", HfRule::kHarmless},
 
-    // Sampling, which generation_config.json says.
+    // Sampling: generation_config.json is read instead.
     {"bad_words_ids", HfRule::kHarmless},
     {"begin_suppress_tokens", HfRule::kHarmless},
     {"diversity_penalty", HfRule::kHarmless},
@@ -220,11 +221,11 @@ constexpr HfKeyRule kRopeKeys[] = {
     {"short_factor", HfRule::kRead},
     {"truncate", HfRule::kRead},
     {"finetuned", HfRule::kHarmless},
-    {"max_position_embeddings", HfRule::kHarmless},  // as the config's
+    {"max_position_embeddings", HfRule::kHarmless},  // repeats the config's
 };
 
-// The keys beside a text_config: of other towers, whose images and sounds are refused, and where
-// their tokens lie.
+// The keys beside a text_config. They describe towers for images and sound, whose inputs are
+// refused, and the ids of their tokens.
 constexpr HfKeyRule kTowerKeys[] = {
     {"architectures", HfRule::kRead},
     {"auto_map", HfRule::kRead},

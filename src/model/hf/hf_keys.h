@@ -1,4 +1,4 @@
-// The fate of each key of config.json: it is read, harmless, or refused by name. An unknown key may
+// The handling of each key of config.json: read, harmless, or refused by name. An unknown key may
 // change what a model computes, so it is refused too.
 #pragma once
 
@@ -8,14 +8,14 @@
 
 namespace pagoda {
 
-// Checks the keys of a text model. kUnsupported names one that would change what the model computes,
-// or an unknown one.
+// Checks the keys of a text model. kUnsupported names a key that would change the computation, or
+// an unknown key.
 Status check_config_keys(const JsonFields& config, const Family& family);
 
 // Checks the keys beside a tower's text_config.
 Status check_tower_keys(const JsonFields& config);
 
-// Checks the keys of rope_scaling and rope_parameters, whichever is in force.
+// Checks the keys of a rope_scaling or rope_parameters block.
 Status check_rope_keys(const JsonFields& block, const Family& family);
 
 }  // namespace pagoda

@@ -143,7 +143,7 @@ TEST(HfKeysTest, KeysThatFineTunesCarryAreHarmless) {
 TEST(HfKeysTest, RopeScalingWinsOverRopeParametersBesideIt) {
   const json parameters{{"rope_type", "default"}, {"rope_theta", 5e5}};
   const json scaling{{"rope_type", "linear"}, {"factor", 4.0}};
-  // Its theta is its own or the one at the top, never that of rope_parameters.
+  // rope_scaling's theta is its own or the top-level one, never that of rope_parameters.
   const RopeScaling linear{.type = RopeScalingType::kLinear, .factor = 4};
   EXPECT_EQ(parse_family("llama", {{"rope_parameters", parameters}, {"rope_scaling", scaling}})
                 ->rope_tables.front()
@@ -209,7 +209,7 @@ TEST(HfKeysTest, SpecialIdsBeyondTheVocabularyAreDropped) {
   ASSERT_TRUE(config.ok()) << config.status().message();
   EXPECT_THAT(config->eos_token_ids, ElementsAre(1));
   EXPECT_FALSE(config->bos_token_id.has_value());
-  // Nothing is left of the generation config's: the config's own stay.
+  // The vocabulary has none of the generation config's ids, so the config's own ids stay.
   EXPECT_THAT(parse_family("llama", json::object(), R"({"eos_token_id": [32000, 4294967295]})")
                   ->eos_token_ids,
               ElementsAre(1));

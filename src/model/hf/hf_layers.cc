@@ -58,7 +58,7 @@ Status read_pattern(const JsonFields& fields, const Family& family, int window,
   return ok_status();
 }
 
-// Sets the window of the layers that have no rotation, where use_sliding_window says so.
+// Sets the window of the layers without a rotation, if use_sliding_window is true.
 Status read_unrotated_windows(const JsonFields& fields, int window, ModelConfig& config) {
   PAGODA_ASSIGN_OR_RETURN(const bool use_window, fields.boolean_or("use_sliding_window", false));
   PAGODA_ASSIGN_OR_RETURN(const std::vector<bool> rotated,
@@ -91,7 +91,7 @@ Status read_windows(const JsonFields& fields, const Family& family, ModelConfig&
   return ok_status();
 }
 
-// Reads what queries and keys are multiplied by, and how their products are bent.
+// Reads the scale of attention scores and their soft cap.
 Status read_scores(const JsonFields& fields, const Family& family, AttentionConfig& layer) {
   layer.score_scale = default_score_scale(layer.head_dim);
   if (family.reads("query_pre_attn_scalar")) {
@@ -114,8 +114,8 @@ Status read_scores(const JsonFields& fields, const Family& family, AttentionConf
 
 }  // namespace
 
-// Reads which layers are rotated. no_rope_layers has a 0 for each layer that is not; without it,
-// that is every no_rope_layer_interval-th.
+// Reads which layers are rotated. no_rope_layers has a 0 for each layer that is not. Without that
+// key, every no_rope_layer_interval-th layer is not rotated.
 Result<std::vector<bool>> read_rotated_layers(const JsonFields& fields, int num_layers) {
   PAGODA_ASSIGN_OR_RETURN(const std::vector<std::int64_t> listed,
                           fields.integers("no_rope_layers", {0, 1}));
@@ -132,7 +132,7 @@ Result<std::vector<bool>> read_rotated_layers(const JsonFields& fields, int num_
   return rotated;
 }
 
-// Reads the layers, which differ in their windows and in what depends on those.
+// Reads the layers. They differ in their windows and in what depends on the windows.
 Status read_layers(const JsonFields& fields, const Family& family, ModelConfig& config) {
   AttentionConfig layer = {.qk_norm = family.qk_norm};
   PAGODA_ASSIGN_OR_RETURN(const int num_layers, fields.integer("num_hidden_layers", kLayerRange));

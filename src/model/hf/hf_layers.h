@@ -1,4 +1,4 @@
-// The layers that a config.json says, their windows too.
+// The layers of a config.json, with their windows.
 #pragma once
 
 #include <vector>
@@ -10,11 +10,12 @@
 
 namespace pagoda {
 
-// Fills the layers, all but their rotations. hidden_size has been read. kUnsupported names a type of
-// layer that nothing here computes; kInvalidArgument a value that is missing or out of range.
+// Fills the layers except their rotations. kUnsupported names a type of layer that nothing here
+// computes; kInvalidArgument a value that is missing or out of range. REQUIRES: hidden_size has
+// been read.
 Status read_layers(const JsonFields& fields, const Family& family, ModelConfig& config);
 
-// Returns which layers are rotated, of a family that has some that are not.
+// Returns which layers are rotated, for a family in which some layers are not.
 Result<std::vector<bool>> read_rotated_layers(const JsonFields& fields, int num_layers);
 
 }  // namespace pagoda

@@ -19,14 +19,14 @@ namespace {
 
 constexpr NumberRange kMagnitudeRange{1e-3, 1e3};
 
-// All that the readers of a block need to know beside it.
+// The values that the readers of a block need besides the block.
 struct RopeContext {
   const Family& family;
   int head_dim;
   int trained_positions;
 };
 
-// Keys that a type's reader reads; every type reads those of kRopeKeys that are always read.
+// The keys that only some types' readers read. kRopeKeys also has those that all types read.
 struct RopeType {
   std::string_view name;
   std::vector<std::string_view> keys;
@@ -54,9 +54,9 @@ const RopeType* find_type(std::string_view name) {
 Result<std::string> read_type(const JsonFields& block, const Family& family) {
   const char* key = block.has("rope_type") ? "rope_type" : "type";
   PAGODA_ASSIGN_OR_RETURN(std::string type, block.text_or(key, "default"));
-  // Phi-3's first files call LongRoPE so.
+  // Phi-3's first files call LongRoPE "su".
   if (type == "su" || (type == "yarn" && family.calls_longrope_yarn)) type = "longrope";
-  // Its sections are alike in a text.
+  // In text, all sections of mrope have the same position.
   if (type == "mrope" && family.reads("mrope_section")) type = "default";
   if (type == "dynamic" || type == "ntk") {
     return unsupported(
@@ -149,7 +149,7 @@ Result<RopeScaling> read_scaling(const RopeContext& context, const JsonFields& b
   return scaling;
 }
 
-// Divides frequencies by LongRoPE's factors, one a pair.
+// Divides frequencies by LongRoPE's factors, one per pair.
 Result<std::vector<float>> divided(const JsonFields& block, const char* key,
                                    const std::vector<float>& inv_freq) {
   PAGODA_ASSIGN_OR_RETURN(const std::vector<double> factors, block.numbers(key, kRopeFactorRange));
@@ -188,8 +188,8 @@ Result<int> read_rotary_dim(const RopeContext& context, const JsonFields& block)
                      block.where(), part, context.head_dim);
 }
 
-// Reads which part of a head rotates, by the frequencies of a head that rotates whole: the other pairs'
-// are zero. (Gemma 4's.)
+// Reads Gemma 4's rotation of a part of a head. Its frequencies are those of a head that rotates as
+// a whole, but zero for the pairs that do not rotate.
 Status read_proportional(const RopeContext& context, const JsonFields& block, RopeTable& table) {
   PAGODA_ASSIGN_OR_RETURN(const double part, block.number_or("partial_rotary_factor", {0, 1}, 1));
   PAGODA_ASSIGN_OR_RETURN(const double factor, block.number_or("factor", kRopeFactorRange, 1));
@@ -224,7 +224,7 @@ Result<RopeTable> read_table(const RopeContext& context, const RopeBlock& writte
   return table;
 }
 
-// Reads Ministral 3's llama_4_scaling_beta, which stands beside its YaRN.
+// Reads Ministral 3's llama_4_scaling_beta, a key beside those of its YaRN.
 Status read_query_growth(const RopeContext& context, const JsonFields& block, ModelConfig& config) {
   if (!context.family.reads("llama_4_scaling_beta") || !block.has("llama_4_scaling_beta"))
     return ok_status();
@@ -236,7 +236,7 @@ Status read_query_growth(const RopeContext& context, const JsonFields& block, Mo
                      block.where());
 }
 
-// Sets the table of the layers that `is_other` names, where there are any.
+// Adds a rope table for the layers that `is_other` marks, if there are any.
 void set_table(ModelConfig& config, const RopeTable& table, const std::vector<bool>& is_other) {
   for (int i = 0; i < config.num_layers(); ++i) {
     if (is_other[i])

@@ -1,4 +1,4 @@
-// The rotations that a config.json says.
+// The rotations (rope tables) of a config.json.
 #pragma once
 
 #include "core/status.h"
@@ -8,9 +8,9 @@
 
 namespace pagoda {
 
-// Fills rope_tables, and each layer's place among them. The layers and their windows have been read.
-// kUnsupported names a type that nothing here computes; kInvalidArgument a value that is missing or
-// out of range.
+// Fills rope_tables and each layer's index into it. kUnsupported names a type that nothing here
+// computes; kInvalidArgument a value that is missing or out of range. REQUIRES: the layers and
+// their windows have been read.
 Status read_rope(const JsonFields& fields, const Family& family, ModelConfig& config);
 
 }  // namespace pagoda

@@ -24,20 +24,20 @@ bool differs_by_layer_type(const JsonFields& block) {
                      [](const nlohmann::json& value) { return value.is_object(); });
 }
 
-// Takes a key of the config's top where the block has none of its own.
+// Copies a top-level key of the config into a block that lacks it.
 void fill_in(const JsonFields& config, const char* key, RopeBlock& block) {
   if (config.has(key) && !block.keys.contains(key)) block.keys[key] = *config.find(key);
 }
 
-// Returns what stands under a key; no keys where it is absent.
+// Returns the block under a key; an empty block if the key is absent.
 Result<RopeBlock> block_under(const JsonFields& fields, const char* key) {
   if (!fields.has(key)) return RopeBlock{.where = fields.where()};
   PAGODA_ASSIGN_OR_RETURN(const JsonFields block, fields.object(key));
   return RopeBlock{.keys = block.json(), .where = block.where()};
 }
 
-// Reads the one block that all layers share. rope_scaling goes before rope_parameters, with its
-// theta. The original positions at the top win over those in the block.
+// Reads the one block that all layers share. rope_scaling takes precedence over rope_parameters,
+// its theta included. original_max_position_embeddings at the top overrides the block's.
 Result<RopeBlock> read_shared_block(const JsonFields& config) {
   const bool has_scaling = is_filled(config.find("rope_scaling"));
   if (has_scaling && is_filled(config.find("rope_parameters"))) {
@@ -56,7 +56,7 @@ Result<RopeBlock> read_shared_block(const JsonFields& config) {
   return block;
 }
 
-// Warns of what rope_parameters has beside the blocks of layer types, or refuses it.
+// Warns of keys in rope_parameters beside the blocks of layer types; some of them are refused.
 Status check_beside_blocks(const JsonFields& parameters, const Family& family) {
   nlohmann::json beside = parameters.json();
   beside.erase(kFull);
@@ -65,7 +65,7 @@ Status check_beside_blocks(const JsonFields& parameters, const Family& family) {
   PAGODA_RETURN_IF_ERROR(check_rope_keys(others, family));
   for (const auto& [key, value] : beside.items()) {
     if (value.is_null()) continue;
-    // transformers looks for it here, whatever the blocks say.
+    // transformers reads `truncate` here, whatever the blocks say.
     if (key == "truncate") {
       return unsupported("[config] {}: truncate beside blocks of layer types is not supported",
                          parameters.where());
@@ -83,7 +83,7 @@ Status check_truncate(const JsonFields& block) {
                      block.where(), printable(json_text(*block.find("truncate")), 40));
 }
 
-// Lays rope_scaling over the block of layers that see all.
+// Merges rope_scaling into the block of full-attention layers.
 Status add_scaling(const JsonFields& config, const JsonFields& parameters, const Family& family,
                    RopeBlock& full) {
   if (!is_filled(config.find("rope_scaling"))) return ok_status();
@@ -98,7 +98,8 @@ Status add_scaling(const JsonFields& config, const JsonFields& parameters, const
         config.where(), kFull);
   }
   PAGODA_RETURN_IF_ERROR(check_truncate(scaling));
-  // transformers lays it over a rope_type that wins over the older name.
+  // In transformers the block's rope_type would then override rope_scaling's `type`, its older
+  // name.
   if (scaling.has("type") && !scaling.has("rope_type")) {
     return unsupported(
         "[config] {}: type without rope_type is not supported for layers of one type",
@@ -114,7 +115,7 @@ Status add_scaling(const JsonFields& config, const JsonFields& parameters, const
   return ok_status();
 }
 
-// Fills in the thetas of blocks that have none.
+// Fills in the theta of each block that has none.
 Status add_thetas(const JsonFields& config, const Family& family, RopeBlocks& blocks) {
   fill_in(config, "rope_theta", blocks.full);
   if (blocks.windows.keys.contains("rope_theta")) return ok_status();
@@ -124,13 +125,13 @@ Status add_thetas(const JsonFields& config, const Family& family, RopeBlocks& bl
     blocks.windows.keys["rope_theta"] = *config.find("rope_local_base_freq");
     return ok_status();
   }
-  // OLMo 3's windows rotate by the class's own, whatever rope_theta at the top says.
+  // OLMo 3's windows rotate by the class's default theta, whatever the top-level rope_theta is.
   const auto defaults = parse_json(family.defaults);
   blocks.windows.keys["rope_theta"] = defaults.value("rope_theta", RopeTable().theta);
   return ok_status();
 }
 
-// Requires a theta in each block, as rope_parameters without an older spelling have it.
+// Requires a theta in each block, for families whose configs have only rope_parameters.
 Status check_thetas(const JsonFields& parameters) {
   for (const char* type : {kFull, kWindows}) {
     PAGODA_ASSIGN_OR_RETURN(const JsonFields block, parameters.object(type));

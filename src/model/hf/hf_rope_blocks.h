@@ -1,7 +1,7 @@
-// The keys of a config.json that say how layers rotate. The same rotation has older and newer
-// spellings: rope_theta and rope_scaling at the top, rope_parameters with both in it, and
-// rope_parameters with a block for each type of layer. Where a config has several of them,
-// transformers' choice is taken.
+// The keys of a config.json that describe rotations. The same rotation has older and newer
+// spellings: rope_theta and rope_scaling at the top level, rope_parameters with both in it, and
+// rope_parameters with a block for each type of layer. If a config has several spellings,
+// transformers' choice is followed.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@
 
 namespace pagoda {
 
-// All that is said of one rotation, whichever place says it.
+// The keys of one rotation, collected from all places that may have them.
 struct RopeBlock {
   nlohmann::json keys = nlohmann::json::object();
   std::string where;  // for messages: "config.json: rope_scaling"
@@ -22,12 +22,12 @@ struct RopeBlock {
 };
 
 struct RopeBlocks {
-  RopeBlock full;     // of layers that see all
-  RopeBlock windows;  // of layers with a window, where these have a rotation of their own
+  RopeBlock full;     // of full-attention layers
+  RopeBlock windows;  // of layers with a window, if these have a rotation of their own
 };
 
-// Reads the blocks. Errors: kUnsupported or kInvalidArgument for spellings beside each other of
-// which none is known to win; they name the key. Says in the log which keys another one makes idle.
+// Reads the blocks, and logs a warning for each key that another key overrides. kUnsupported or
+// kInvalidArgument name a key, if it is not known which of several spellings takes precedence.
 Result<RopeBlocks> read_rope_blocks(const JsonFields& config, const Family& family);
 
 }  // namespace pagoda

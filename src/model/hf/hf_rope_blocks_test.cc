@@ -1,4 +1,5 @@
-// Spellings of a rotation beside each other: transformers' choice is taken, aloud, or none.
+// Several spellings of a rotation in one config: transformers' choice is followed, or it is
+// refused.
 #include "model/hf/hf_rope_blocks.h"
 
 #include <utility>
@@ -15,7 +16,7 @@ json changed(const char* family, const json& changes) {
   return with(without(base_config(family), "rope_theta"), changes);
 }
 
-// Returns the frequencies of layers that see all, and of those with a window.
+// Returns the frequencies of full-attention layers, and of those with a window.
 std::pair<std::vector<float>, std::vector<float>> frequencies_of(const char* family,
                                                                  const json& changes) {
   const json types{"full_attention", "sliding_attention", "sliding_attention", "full_attention"};

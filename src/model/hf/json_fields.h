@@ -21,9 +21,9 @@ class JsonFields {
       : object_(object), where_(std::move(where)) {}
 
   bool has(const char* key) const { return find(key) != nullptr; }
-  // Returns whether the key is there, and null.
+  // Returns whether the key is present with the value null.
   bool is_null(const char* key) const;
-  // Returns the value of a key; null where absent.
+  // Returns the value of a key; null if absent.
   const nlohmann::json* find(const char* key) const;
 
   // Reads a number. kInvalidArgument: absent, another type, or outside the range. An integer may be
@@ -31,10 +31,10 @@ class JsonFields {
   Result<int> integer(const char* key, IntegerRange range) const;
   Result<double> number(const char* key, NumberRange range) const;
   Result<std::string> text(const char* key) const;
-  // Reads an array of integers, or one integer alone; empty where absent.
+  // Reads an array of integers, or one integer alone; empty if absent.
   Result<std::vector<std::int64_t>> integers(const char* key, IntegerRange range) const;
 
-  // Reads an array of numbers; empty where absent.
+  // Reads an array of numbers; empty if absent.
   Result<std::vector<double>> numbers(const char* key, NumberRange range) const;
 
   Result<int> integer_or(const char* key, IntegerRange range, int otherwise) const;
@@ -42,7 +42,8 @@ class JsonFields {
   Result<bool> boolean_or(const char* key, bool otherwise) const;
   Result<std::string> text_or(const char* key, std::string_view otherwise) const;
 
-  // Returns the object under that key, whose own messages name it too. kInvalidArgument: no object.
+  // Returns the object under a key; its messages name the key too. kInvalidArgument: it is no
+  // object.
   Result<JsonFields> object(const char* key) const;
 
   const nlohmann::json& json() const { return object_; }
@@ -55,8 +56,8 @@ class JsonFields {
   std::string where_;
 };
 
-// Parses a whole text that must be a JSON object; values nested deeper than eight levels are
-// dropped. kDataLoss names `where`, and the line and column of what is no JSON.
+// Parses a whole text that must be a JSON object. Values nested deeper than eight levels are
+// dropped. kDataLoss names `where`, and the line and column of the error.
 Result<nlohmann::json> parse_json_object(std::string_view text, std::string_view where);
 
 }  // namespace pagoda

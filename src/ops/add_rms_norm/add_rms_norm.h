@@ -9,8 +9,8 @@ namespace pagoda {
 
 struct AddRmsNormArgs {
   float eps = 1e-6f;
-  Tensor delta_norm;       // [dim] float32, or undefined: an RMS norm of what is added
-  float delta_factor = 1;  // of what is added, behind its norm
+  Tensor delta_norm;       // [dim] float32: weight of an RMS norm of delta; undefined: no norm
+  float delta_factor = 1;  // multiplies delta, after its norm
   float sum_factor = 1;
 };
 
@@ -20,8 +20,8 @@ struct AddRmsNormResult {
 };
 
 // Computes sum = sum_factor * (x + delta_factor * rms_norm(delta, delta_norm)) and normed =
-// rms_norm(sum, weight). Saves a read of the residual stream and a launch a norm, of the inner one on
-// native backends alone.
+// rms_norm(sum, weight). Saves a read of the residual stream and a launch for each norm. (For the
+// norm of delta this holds on native backends only.)
 //   x, delta  [tokens, dim]
 //   weight    [dim] float32, or undefined: normed is sum
 AddRmsNormResult add_rms_norm(Exec& exec, const Tensor& x, const Tensor& delta,

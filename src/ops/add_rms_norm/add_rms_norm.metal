@@ -3,7 +3,7 @@
 #include "ops/add_rms_norm/add_rms_norm_metal.h"
 #include "ops/rms_norm/rms_norm_row.metal.h"
 
-// Reads kWide values of both, and writes sum_factor * (x + factor * delta), also to `added`.
+// Reads kWide values of x and delta. Writes sum_factor * (x + factor * delta) to `sum` and `added`.
 template <int kWide>
 inline void add_run(device const float* x, device const float* delta, float factor,
                     float sum_factor, bool is_aligned, device float* sum, thread float* added) {
@@ -14,8 +14,8 @@ inline void add_run(device const float* x, device const float* delta, float fact
   store_run<kWide>(added, sum);
 }
 
-// Adds and norms rows, shared out as rms_norm's are. x, delta, sum, normed [rows, dim]; neither
-// weight nor normed is touched unless is_normed.
+// Adds and norms rows, which are distributed over threads as in rms_norm. x, delta, sum, normed
+// [rows, dim]. Without is_normed, weight is not read and normed is not written.
 template <int kWide>
 [[kernel]] void add_rms_norm(device const float* x [[buffer(0)]],
                              device const float* delta [[buffer(1)]],
@@ -56,7 +56,7 @@ template <int kWide>
     const int i = first + run * step;
     if (i < end) store_normed<kWide>(held + run * kWide, inverse, weight + i, normed + begin + i);
   }
-  for (int i = first + kHeldRuns * step; i < end; i += step) {  // its own thread's sums
+  for (int i = first + kHeldRuns * step; i < end; i += step) {  // sums that this thread wrote
     load_run<kWide>(sum + begin + i, true, more);
     store_normed<kWide>(more, inverse, weight + i, normed + begin + i);
   }

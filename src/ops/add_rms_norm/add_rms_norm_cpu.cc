@@ -14,8 +14,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace pagoda::cpu::HWY_NAMESPACE {
 
-// Computes sum = sum_factor * (x + factor * delta); sum may be delta. Products and sums are not fused,
-// so that the rest of a row is the same in scalars, and factors of 1 change no bit.
+// Computes sum = sum_factor * (x + factor * delta); sum may alias delta. Products and sums are not
+// fused, so that the scalar loop gives the vectors' bits, and factors of 1 change no bit.
 void add_row(const float* x, const float* delta, float factor, float sum_factor, std::int64_t dim,
              float* sum) {
   const hn::ScalableTag<float> d;
@@ -44,7 +44,7 @@ HWY_EXPORT(norm_sum_row);
 
 namespace {
 
-// Elements worth a fork: some microseconds of one core, where others wrote them.
+// The fewest elements worth a fork: some microseconds of one core, if other cores wrote them.
 constexpr std::int64_t kForkElements = 4096;
 
 }  // namespace

@@ -6,9 +6,9 @@ struct AddRmsNormParameters {
   int num_rows;
   int dim;
   int simd_groups_per_row;
-  int rows_per_group;  // of a threadgroup
+  int rows_per_group;  // rows of a threadgroup
   int is_aligned;      // whether every row of x and delta begins at a multiple of 16 bytes
-  int is_normed;       // else only the sum is written
+  int is_normed;       // 0: only the sum is written
   float delta_factor;
   float sum_factor;
   float eps;

@@ -37,7 +37,7 @@ AddRmsNormResult add_rms_norm(Exec& exec, const Tensor& x, const Tensor& delta,
   const Tensor added = args.delta_norm.defined()
                            ? mlx::rms_norm(exec, delta, args.delta_norm, {.eps = args.eps})
                            : delta;
-  // x stands in for a norm's weight where there is none.
+  // Without a weight, x is passed as a placeholder for it.
   MlxOp op{.name = "add_rms_norm",
            .inputs = {x, added, is_normed ? weight : x},
            .outputs = {{x.dtype(), x.shape()}}};
@@ -46,7 +46,7 @@ AddRmsNormResult add_rms_norm(Exec& exec, const Tensor& x, const Tensor& delta,
     op.launch = launch_of(x, added, is_normed, args);
   } else {
     AddRmsNormArgs host_args = args;
-    host_args.delta_norm = {};  // what is added has been normed
+    host_args.delta_norm = {};  // `added` is normed already
     op.host = [host_args, is_normed](Exec& host, std::span<const Tensor> in) {
       AddRmsNormResult sums =
           cpu::add_rms_norm(host, in[0], in[1], is_normed ? in[2] : Tensor(), host_args);

@@ -1,4 +1,4 @@
-// apply_logit_bias: what requests add to single tokens; with -infinity, what they ban.
+// apply_logit_bias: adds the biases of requests to single logits; -infinity bans a token.
 #pragma once
 
 #include "ops/dispatch.h"
@@ -6,15 +6,15 @@
 
 namespace pagoda {
 
-// Single entries of logits: entry e is (rows[e], token_ids[e]), each in range: the caller has
-// checked them.
+// Single elements of logits: entry e is (rows[e], token_ids[e]). The caller has checked that both
+// are in range.
 struct LogitEntries {
   Tensor rows;       // [n] int32
   Tensor token_ids;  // [n] int32
 };
 
 // Computes out = logits, with biases[e] added at entry e, in float32 and rounded to the logits'
-// type. Entries may repeat where all but one of their biases are -infinity.
+// type. An entry may repeat if at most one of its biases is finite.
 //   logits   [rows, vocab] float32, float16 or bfloat16, contiguous
 //   biases   [n] float32, finite or -infinity
 //   out      [rows, vocab], logits' dtype

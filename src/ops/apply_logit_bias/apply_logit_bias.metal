@@ -1,11 +1,11 @@
-// apply_logit_bias: a threadgroup a slice of a row, rows along y.
+// apply_logit_bias: one threadgroup per slice of a row, rows along y.
 //
-// Biases of -inf may repeat, so they only mark their logits, which a thread copies, or bans, once.
-// The others are added behind it, each to a logit of its own.
+// Several biases of one logit may be -inf, so such a bias only sets the logit's bit. Then one
+// thread copies or bans each logit. Last, finite biases are added: at most one per logit.
 #include "backend/mlx/kernel.metal.h"
 #include "ops/apply_logit_bias/apply_logit_bias_metal.h"
 
-// The logits of a row that a threadgroup has.
+// The logits of a row that one threadgroup processes.
 struct LogitSlice {
   uint row;
   uint begin;
@@ -16,8 +16,8 @@ inline bool is_in(LogitSlice slice, uint row, uint token) {
   return row == slice.row && token >= slice.begin && token - slice.begin < slice.size;
 }
 
-// logits, out: [rows, vocab]; rows, token_ids, biases: [entries]; shared: a bit for each logit of a
-// slice, which is a multiple of 32
+// logits, out: [rows, vocab]; rows, token_ids, biases: [entries]; shared: one bit per logit of a
+// slice, whose length is a multiple of 32
 template <typename T>
 [[kernel]] void apply_logit_bias(device const T* logits [[buffer(0)]],
                                  device const int* rows [[buffer(1)]],

@@ -4,9 +4,9 @@
 
 struct ApplyLogitBiasParameters {
   unsigned int vocab;
-  unsigned int slice;  // logits of a row that a threadgroup has, a multiple of 32
+  unsigned int slice;  // logits of a row that a threadgroup processes, a multiple of 32
   unsigned int num_entries;
-  unsigned int num_threads;  // of a threadgroup
+  unsigned int num_threads;  // threads of a threadgroup
 };
 
 #endif  // PAGODA_APPLY_LOGIT_BIAS_PARAMETERS_H

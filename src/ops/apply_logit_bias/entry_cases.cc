@@ -28,7 +28,7 @@ LogitEntries CaseEntries::upload(Exec& exec) const {
 std::vector<float> case_number_rows(std::span<const int> rows, int vocab_size) {
   std::vector<float> values;
   for (const int row : rows) {
-    // Not those of the largest distances, which 16 bits do not hold, nor those of NaN.
+    // Skips the kinds of row with NaN, with infinity, and with values too large for float16.
     const std::vector<float> logits =
         case_logits(row % 8 == 5 || row % 16 == 15 ? row + 1 : row, vocab_size);
     values.insert(values.end(), logits.begin(), logits.end());

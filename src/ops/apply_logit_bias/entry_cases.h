@@ -1,4 +1,4 @@
-// Entries of case logits, for the case lists of the ops that change single logits.
+// Random entries of logits, for the test cases of ops that change single logits.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +9,16 @@
 
 namespace pagoda {
 
-// Some distinct tokens of each row but every fourth, which follow from the row's number alone.
+// Some distinct tokens of each row, except every fourth row. They depend only on the row's number.
 struct CaseEntries {
   CaseEntries(std::span<const int> rows, int vocab_size);
 
   std::int64_t size() const { return static_cast<std::int64_t>(rows.size()); }
   LogitEntries upload(Exec& exec) const;
 
-  std::vector<std::int32_t> rows;  // places in the list of rows
+  std::vector<std::int32_t> rows;  // indices into the list of rows
   std::vector<std::int32_t> token_ids;
-  std::vector<std::uint32_t> numbers;  // random, one an entry
+  std::vector<std::uint32_t> numbers;  // random, one per entry
 };
 
 // Returns rows that hold numbers or -inf, as float32 values.

@@ -1,4 +1,4 @@
-// Code that the native bodies of the ops that change logits share.
+// Functions shared by the native bodies of ops that change logits.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ inline Tensor copy_of(Exec& exec, const Tensor& logits) {
 }
 
 // Replaces element `at` of contiguous logits by change(element), computed in float32 and rounded to
-// their type.
+// the logits' type.
 template <typename Change>
 void change_logit(const Tensor& logits, std::int64_t at, const Change& change) {
   const auto apply = [&]<typename T>(T* values) {

@@ -1,4 +1,4 @@
-// apply_penalties: a thread a logit, a row along y.
+// apply_penalties: one thread per logit, rows along y.
 #include "backend/mlx/kernel.metal.h"
 #include "ops/apply_penalties/apply_penalties_metal.h"
 

@@ -20,7 +20,8 @@ Tensor upload_factors(Exec& exec, std::span<const int> rows,
   return exec.upload<float>(factors, {static_cast<std::int64_t>(rows.size())});
 }
 
-// Counts of the rows' entries, in histograms that stand in another order; every sixth row has none.
+// Counts the rows' entries in histograms, whose order is the reverse of the rows'. Every sixth row
+// has no histogram.
 Result<SeenTokenCounts> upload_counts(Exec& exec, std::span<const int> rows, int vocab_size) {
   const CaseEntries entries(rows, vocab_size);
   const auto n = static_cast<std::int32_t>(rows.size());

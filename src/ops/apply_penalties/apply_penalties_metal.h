@@ -4,7 +4,7 @@
 
 struct ApplyPenaltiesParameters {
   unsigned int vocab;
-  unsigned int num_threads;  // of a threadgroup
+  unsigned int num_threads;  // threads of a threadgroup
 };
 
 #endif  // PAGODA_APPLY_PENALTIES_PARAMETERS_H

@@ -1,4 +1,4 @@
-// apply_token_mask: a thread a logit, a row along y.
+// apply_token_mask: one thread per logit, rows along y.
 #include "backend/mlx/kernel.metal.h"
 #include "ops/apply_token_mask/apply_token_mask_metal.h"
 

@@ -30,7 +30,7 @@ OpCase make_apply_token_mask_case(int rows, int vocab_size, DType dtype, bool is
                 .is_large = is_large};
   result.prepare = [=](Exec& exec, std::span<const int> wanted) -> Result<CaseRun> {
     const int num_words = (vocab_size + 31) / 32;
-    std::vector<std::int32_t> words(num_words, 0);  // a mask that no row has
+    std::vector<std::int32_t> words(num_words, 0);  // a mask that no row uses
     std::vector<std::int32_t> mask_of;
     for (const int row : wanted) {
       mask_of.push_back(row % 3 == 2 ? -1 : static_cast<std::int32_t>(words.size()) / num_words);

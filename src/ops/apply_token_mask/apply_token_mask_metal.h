@@ -4,7 +4,7 @@
 
 struct ApplyTokenMaskParameters {
   unsigned int vocab;
-  unsigned int num_threads;  // of a threadgroup
+  unsigned int num_threads;  // threads of a threadgroup
 };
 
 #endif  // PAGODA_APPLY_TOKEN_MASK_PARAMETERS_H

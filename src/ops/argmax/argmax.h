@@ -1,4 +1,4 @@
-// argmax: the likeliest token of each row; what greedy sampling is where nothing else is asked.
+// argmax: the likeliest token of each row, for greedy sampling without other parameters.
 #pragma once
 
 #include "draw/drawn_token.h"
@@ -7,8 +7,8 @@
 
 namespace pagoda {
 
-// Computes out[i] = the id of the largest of logits[i, :], the lowest one among equals; or one of
-// drawn_token.h
+// Computes out[i] = the id of the largest of logits[i, :], the lowest id among equals. A row with
+// NaN, with +inf, or with -inf alone has no token: out[i] is a number of draw/drawn_token.h.
 //   logits  [rows, vocab] float32, contiguous
 //   out     [rows] int32
 Tensor argmax(Exec& exec, const Tensor& logits);

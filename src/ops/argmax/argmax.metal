@@ -1,4 +1,4 @@
-// argmax: a threadgroup a row.
+// argmax: one threadgroup per row.
 #include "backend/mlx/kernel.metal.h"
 #include "ops/argmax/argmax_metal.h"
 #include "ops/sample/logits_row.metal.h"

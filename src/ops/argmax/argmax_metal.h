@@ -4,7 +4,7 @@
 
 struct ArgmaxParameters {
   unsigned int vocab;
-  int is_aligned;  // to four logits, of which vocab is a multiple
+  int is_aligned;  // whether four logits of a row can be read at once; vocab is a multiple of 4
 };
 
 #endif  // PAGODA_ARGMAX_PARAMETERS_H

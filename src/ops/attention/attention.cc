@@ -9,11 +9,11 @@
 namespace pagoda {
 namespace {
 
-// Counts each sequence's keys and values once, from the first that its first query sees, and the
-// products of scores and of weighted values.
+// Counts each sequence's keys and values once, beginning with the first key that its first query
+// sees. Also counts the products of scores and of weighted values.
 OpCall attention_call(const Tensor& q, const KvView& view, const StepBatch& batch, int window) {
   double entries = 0;
-  double pairs = 0;  // of a query and an entry that it sees
+  double pairs = 0;  // pairs of a query and an entry that it sees
   for (int seq = 0; seq < batch.num_seqs; ++seq) {
     const int context = batch.host->context_lens[seq];
     const int queries = batch.host->query_start[seq + 1] - batch.host->query_start[seq];

@@ -28,30 +28,30 @@ struct AttentionArgs {
 //   q    [tokens, heads, head_dim]; the last extent contiguous
 //   out  [tokens, heads * head_dim], q's dtype
 // heads is a multiple of num_kv_heads; head h reads kv head h / (heads / num_kv_heads).
-// Keys and values are read only as stored, those of the query's own chunk too. Masking selects: it
-// never multiplies or adds. Wholly masked tiles are skipped, and no epsilon sits in the
-// denominator. So whatever lies in slots that no sequence owns (NaN too) changes no bit. A query's
-// keys are read in tiles at fixed absolute positions and merged in order: the result is bitwise
-// the same whatever the chunks, the batch, the block ids and the thread count. A token whose
-// slot_mapping is -1 is padding: its output is undefined. Beside bfloat16 keys and values a backend
-// may round queries and weights to bfloat16 too.
+// Keys and values are always read from the cache, also those of the query's own chunk. Masking
+// selects: it never multiplies or adds. Wholly masked tiles are skipped, and the denominator has no
+// epsilon. So slots that no sequence owns change no bit, even if they hold NaN. A query's keys are
+// read in tiles at fixed absolute positions and merged in order. So the result does not depend on
+// the chunks, the batch, the block ids or the thread count, bit for bit. A token whose slot_mapping
+// is -1 is padding: its output is undefined. If keys and values are bfloat16, a backend may round
+// queries and weights to bfloat16 too.
 Tensor attention(Exec& exec, const Tensor& q, const KvView& view, const StepBatch& batch,
                  const AttentionArgs& args);
 
-// How a backend goes about the formats of a cache. A row's bits depend on it, so that it is a
-// function of what is fixed with the layout; every instruction set has all of them.
+// How a backend multiplies the entries of a cache. A row's bits depend on the path. So the path is
+// a function of the cache's formats and the head size, and is the same on all instruction sets.
 enum class AttentionPath : std::uint8_t {
-  kFloats,   // floats, multiplied as such
+  kFloats,   // floats, multiplied as floats
   kCodes,    // codes, multiplied as integers
-  kAsRead,   // codes, each decoded where it is multiplied
-  kDecoded,  // the fallback: a tile is decoded to float32, and then multiplied as that
+  kAsRead,   // codes, each decoded as it is multiplied
+  kDecoded,  // the fallback: a tile is decoded to float32, and then multiplied
 };
 
 // Returns "floats", "codes", "as read", "decoded".
 std::string_view attention_path_name(AttentionPath path);
 
-// Returns the path of a cache on a backend that is built; mlx's is that of its GPU where it has one,
-// else the cpu's. Thread-safe.
+// Returns the path of a cache on a backend. On mlx it is that of the GPU if there is one, else that
+// of cpu. REQUIRES: the backend is built. Thread-safe.
 AttentionPath attention_path(Backend backend, const KvFormats& formats, std::int64_t head_dim);
 
 PAGODA_DECLARE_BODIES(AttentionPath attention_path(const KvFormats& formats, std::int64_t head_dim))

@@ -1,18 +1,18 @@
-// attention on Apple GPUs: decodes by attention_decode and attention_merge, prompts by
-// attention_prompt. All three have one arithmetic (attention_arithmetic.metal.h), so that a query's
-// bits are a function of its position, its window and its sequence's entries alone: not of the
-// batch, the chunk, the blocks, nor of which kernel it is.
+// attention on Apple GPUs. attention_decode and attention_merge compute decodes, attention_prompt
+// computes prompts. All three share one arithmetic (attention_arithmetic.metal.h), so that a
+// query's bits depend only on its position, its window and its sequence's entries. They do not
+// depend on the batch, the chunk, the blocks or the kernel.
 //
 //   q             [tokens, heads, head_dim] at strides
 //   keys, values  [blocks, block_size, kv_heads, elements of an entry], of types K and V
-//   key_scales, value_scales  [blocks, kv_heads, num_scales, block_size], or anything where that has
-//                             none
+//   key_scales, value_scales  [blocks, kv_heads, num_scales, block_size]; any buffer for keys or
+//                             values without scales
 //   query_start, context_lens, block_tables, first_slots, slot_mapping: as in StepBatch
 //   sinks         [heads]
 //   out           [tokens, heads * head_dim]; padding's rows are zeros
 //
-// Parts of more than kAttentionShortPart tokens are prompts. Neither kernel reads a table's entry
-// or a key that no query of its threadgroup sees.
+// A part is a sequence's tokens in the step; parts of more than kAttentionShortPart tokens are
+// prompts. No kernel reads a block table's entry or a key that no query of its threadgroup sees.
 #include "backend/mlx/kernel.metal.h"
 #include "ops/attention/attention_arithmetic.metal.h"
 #include "ops/attention/attention_decode.metal.h"
@@ -21,11 +21,11 @@
 #include "ops/attention/attention_prompt_values.metal.h"
 #include "ops/attention/attention_rotation.metal.h"
 
-// Attends one query of each of heads_at_once heads that share a kv head, to one partition of its
-// keys. A SIMD group reads a tile at a time.
+// Computes the attention of one token to one partition of its keys, in heads_at_once heads that
+// share a kv head. A SIMD group reads a tile at a time.
 //   grid: kv_heads * the runs of heads_at_once, partitions, decodes and tokens of short parts
-//   sums, states: the out of the whole op where num_partitions is 1, and anything; else
-//   [rows, partitions, heads, head_dim] and [rows, partitions, heads, 2] for attention_merge
+//   sums, states: the op's out and any buffer if num_partitions is 1; else for attention_merge
+//   [rows, partitions, heads, head_dim] and [rows, partitions, heads, 2]
 template <typename K, typename V, int kDim>
 [[kernel]] [[max_total_threads_per_threadgroup(kAttentionDecodeThreads)]] void attention_decode(
     device const float* q [[buffer(0)]], device const K* keys [[buffer(1)]],
@@ -131,7 +131,7 @@ template <typename K, typename V, int kDim>
     threadgroup_barrier(mem_flags::mem_threadgroup);
 #pragma unroll 1
     for (int i = int(thread_id); i < num_heads * (kValueStride + 1); i += num_threads) {
-      const bool is_sum = i < num_heads * kValueStride;  // else a head's state
+      const bool is_sum = i < num_heads * kValueStride;  // else it is a head's state
       const int h = is_sum ? i / kValueStride : i - num_heads * kValueStride;
       threadgroup float* const to = is_sum ? joined + i : totals + h * 2 + 1;
       *to = join_values(tile_factors + h * 2, num_heads * 2,
@@ -175,7 +175,7 @@ template <typename K, typename V, int kDim>
     states[record * 2 + i] = totals[i];
 }
 
-// Joins the partitions of a query of a head, and finishes it.
+// Joins the partitions of one query of one head, and writes its output.
 //   grid: heads, decodes and tokens of short parts
 [[kernel]] void attention_merge(
     device const int* query_start [[buffer(0)]], device const int* context_lens [[buffer(1)]],
@@ -183,7 +183,7 @@ template <typename K, typename V, int kDim>
     device const float* sums [[buffer(4)]], device const float* states [[buffer(5)]],
     device float* out [[buffer(6)]], constant AttentionParameters& p [[buffer(7)]],
     threadgroup float* shared [[threadgroup(0)]], PAGODA_THREAD) {
-  constexpr int kValues = 512 / kAttentionMergeThreads;  // of a thread, at most
+  constexpr int kValues = 512 / kAttentionMergeThreads;  // values of a thread, at most
   const int head = int(group.x);
   const AttentionQuery query =
       find_decode(int(group.y), query_start, context_lens, slot_mapping, p);
@@ -194,7 +194,7 @@ template <typename K, typename V, int kDim>
   threadgroup float* const parts = shared;  // [partitions, 2]
   threadgroup float* const factors = parts + kAttentionMergedAtOnce * 2;
   threadgroup float* const total = factors + kAttentionMergedAtOnce * 2;  // [2]
-  threadgroup float* const whole = total + 2;  // [head_dim], where values are rotated
+  threadgroup float* const whole = total + 2;  // [head_dim], if values are rotated
   AttentionState state = empty_state();
   float merged[kValues];
   for (int v = 0; v < kValues; ++v) merged[v] = 0.0f;
@@ -246,8 +246,8 @@ template <typename K, typename V, int kDim>
     row[d] = whole[d] * (1.0f / float(p.value_width));
 }
 
-// Attends queries of a prompt to all of their keys: those of up to tokens_at_once tokens, of each
-// of heads_at_once heads that share a kv head. Between partitions a row's sums lie in out.
+// Computes the attention of a prompt's tokens to all of their keys: of up to tokens_at_once tokens,
+// in heads_at_once heads that share a kv head. Between partitions, `out` holds a row's sums.
 //   grid: kv_heads * the runs of heads_at_once, the runs of tokens_at_once of all prompts
 template <typename K, typename V, int kDim>
 [[kernel]] void attention_prompt(
@@ -273,20 +273,20 @@ template <typename K, typename V, int kDim>
   if (rows.num_tokens == 0) return;
 
   threadgroup float* const stage = shared;
-  threadgroup float* const products = stage + Prompt::kStageFloats;  // of keys and rows
+  threadgroup float* const products = stage + Prompt::kStageFloats;  // products of keys and rows
   threadgroup int* const entries =
       (threadgroup int*)(products +
                          int(kAttentionTile) * int(Prompt::kWeightStride));  // of a partition
   // Scales of a partition, as widen_piece() takes them.
   threadgroup uint* const of_keys = (threadgroup uint*)(entries + int(kAttentionPartition));
   threadgroup uint* const of_values = of_keys + (kHasKeyScales ? int(kAttentionPartition) : 0);
-  threadgroup float* const own = stage + int(simd_group) * 512;  // the SIMD group's
+  threadgroup float* const own = stage + int(simd_group) * 512;  // the SIMD group's part
   const int j = thread_index % kLanes;
   const int first_row = thread_index / kLanes * 2;
   AttentionQuery row[2];
   size_t row_out[2];
   float queries[2 * Prompt::kQueryValues];
-  float joined[2 * kValues];  // of the partition
+  float joined[2 * kValues];  // sums of the partition
   AttentionState totals[2];
 #pragma unroll
   for (int a = 0; a < 2; ++a) {
@@ -368,7 +368,7 @@ template <typename K, typename V, int kDim>
                         factors, is_any_seen, is_all_seen, thread_index, products + first_row,
                         stage, joined);
     }
-    if (kHasValueScales) threadgroup_barrier(mem_flags::mem_threadgroup);  // behind the stage
+    if (kHasValueScales) threadgroup_barrier(mem_flags::mem_threadgroup);  // the stage was read
 #pragma unroll
     for (int a = 0; a < 2; ++a) {
       const bool is_here = row[a].first < partition_end && row[a].position >= partition_begin;

@@ -1,24 +1,26 @@
 // The arithmetic of attention, which attention_decode, attention_merge and attention_prompt share
-// to the bit, and how entries are read.
+// bit for bit, and how entries are read.
 //
 // An entry (a head's key or value) is read in pieces of 16 bytes, or of eight codes. In
-// attention_decode a SIMD group reads kKeysAtOnce keys at once, a lane a piece of kLanesPerKey; long
-// entries have kPiecesPerLane pieces a lane. That gives the orders of sums, which attention_prompt
-// keeps:
-// - A score: a lane's pieces, in ascending order one chain of fma; then the lanes' sums in a tree
-//   whose halves are folded, the farthest lanes first. Times the scale; then the soft cap.
+// attention_decode a SIMD group reads kKeysAtOnce keys at once, with kLanesPerKey lanes per key. A
+// lane has one piece, or kPiecesPerLane pieces of long entries. This gives the orders of sums,
+// which attention_prompt keeps:
+// - A score: a lane's pieces are one chain of fma, in ascending order. Then the lanes' sums are
+//   added in a tree that folds halves, the farthest lanes first. Then come the scale and the soft
+//   cap.
 // - A tile (32 keys at absolute positions): its largest score, the weights exp(score - largest),
-//   their sum in such a tree, and the weighted sum of values: in chunks of kKeysPerLane *
-//   kKeysAtOnce keys, whose sums are added in ascending order. Of a chunk, every kKeysAtOnce-th key
-//   is one chain of fma, ascending, and the chains are folded, too. In the place of a key that is
-//   not seen a chain adds zero.
-// - Tiles that hold a key seen are joined in ascending order to a partition's state (512 keys at
-//   absolute positions), which begins empty, and partitions likewise to the query's.
-// - Last the sink, one more logit; then one division.
-// Codes are decoded as they are read, so that all of this is on floats: a number is scale * code, or
-// fma(scale, code, minimum). They are rotated: a query is rotated before it meets a key, and what
-// the division has left of values is rotated back, times 1 / width. Two rotations of a query and a
-// key multiply by the width, which the launch divides the scale by.
+//   their sum in such a tree, and the weighted sum of values. Values are summed in chunks of
+//   kKeysPerLane * kKeysAtOnce keys, whose sums are added in ascending order. In a chunk, every
+//   kKeysAtOnce-th key is in one chain of fma, ascending, and the chains are folded, too. For a key
+//   that is not seen, a chain adds zero.
+// - Tiles with a key that is seen are joined in ascending order to the state of a partition (512
+//   keys at absolute positions), which begins empty. Partitions are joined likewise to the state of
+//   the query.
+// - Last come the sink, one more logit, and then one division.
+// Codes are decoded as they are read, so that all of this is on floats: a number is scale * code,
+// or fma(scale, code, minimum). Codes are of rotated entries. So a query is rotated before it is
+// multiplied with keys, and the quotient of values is rotated back, times 1 / width. The rotations
+// of a query and a key multiply their product by the width, so the launch divides the scale by it.
 #ifndef PAGODA_ATTENTION_ARITHMETIC_METAL_H
 #define PAGODA_ATTENTION_ARITHMETIC_METAL_H
 
@@ -36,7 +38,7 @@ struct AttentionPiece<char> {
   typedef uint2 Bits;
   enum { kValues = 8 };
 };
-// Four bytes: their low nibbles, then their high ones, which are half of the dimensions farther on.
+// Four bytes: their low nibbles, then their high nibbles, whose dimensions are kDim / 2 further on.
 template <>
 struct AttentionPiece<uchar> {
   typedef uint Bits;
@@ -72,7 +74,7 @@ inline int place_of_dim(int d) {
   return low / 4 * 8 + (is_high ? 4 : 0) + low % 4;
 }
 
-// Returns the dimension at a place; kDim or more where there is none.
+// Returns the dimension at a place; kDim or more if there is none.
 template <typename T, int kDim>
 inline int dim_at_place(int place) {
   if (!AttentionLayout<T, kDim>::kIsSplit) return place;
@@ -90,8 +92,8 @@ inline uint load_bytes(device const uchar* bytes, int first, int end) {
   return word;
 }
 
-// Reads a piece of an entry, at one go where entries are a multiple of that; what is past the end is
-// zero.
+// Reads a piece of an entry, in one load if entries consist of whole pieces. Values past the end
+// are zero.
 template <int kDim, typename T>
 inline uint4 load_piece(device const T* entry, int piece) {
   constexpr int kValues = 16 / sizeof(T);
@@ -143,8 +145,8 @@ inline void clear_piece(thread uint& bits) {
   bits = 0;
 }
 
-// Reads a piece of an entry, by its number among those of all heads (entry_of); zeros where that is
-// -1, of a key that no row sees.
+// Reads a piece of an entry. entry: its number among those of all heads (entry_of), or -1 for a key
+// that no row sees, which gives zeros.
 template <typename T, int kDim>
 inline typename AttentionPiece<T>::Bits load_seen_piece(device const T* entries, int entry,
                                                         int piece) {
@@ -170,13 +172,13 @@ inline void widen_pair<half>(uint bits, thread float* to) {
 template <>
 inline void widen_pair<float>(uint, thread float*) {}  // not called
 
-// Returns x - zero, of x below 2^23: two cheap steps, where GPUs take several for a conversion.
+// Returns x - zero for x below 2^23, in two cheap steps. A conversion takes GPUs several.
 inline float small_number(uint x, float zero) {
   return as_type<float>(0x4b000000u | x) - (8388608.0f + zero);
 }
 
-// Widens the values of a piece. scales: of an entry of codes, the scale's bits, and the minimum's
-// above them.
+// Widens the values of a piece. scales: for codes, the bits of the entry's scale in the low half
+// and of its minimum in the high half.
 template <typename T>
 inline void widen_piece(uint4 bits, uint, thread float* to) {
   if (sizeof(T) == 4) {
@@ -213,10 +215,10 @@ inline void widen_piece(uint bits, uint scales, thread float* to) {
   }
 }
 
-// Folds kCount values over the lanes that differ by less than kFar and by at least kNear, powers of
-// two, the farthest first. A step that has several values left shares them out: a lane keeps those
-// of its half. So values[0] and those behind it become the sums of value number first_folded() and
-// those behind it. They are kCount / (kFar / kNear) values, but at least one.
+// Adds kCount values over lanes by folding: first lanes that are kFar / 2 apart, last lanes that
+// are kNear apart, all powers of two. While several values are left, a step divides them between
+// both lanes. In the end, a lane has the sums of kCount / (kFar / kNear) values, but at least one.
+// values[0] is the sum of value number first_folded(); the next sums follow it.
 template <int kCount, int kFar, int kNear>
 inline void fold_lanes(thread float* values, int lane) {
   int count = kCount;
@@ -228,7 +230,7 @@ inline void fold_lanes(thread float* values, int lane) {
 #pragma unroll
       for (int i = 0; i < kCount / 2; ++i) {
         if (i < count) {
-          // A choice between numbers: between places, it would make of them an array in memory.
+          // Selects numbers. A selection of indices would put the array into memory.
           const float low = values[i];
           const float high = values[i + count];
           const float kept = is_upper ? high : low;
@@ -267,13 +269,13 @@ inline float score_of(float product, float scale, float soft_cap) {
   return soft_cap > 0.0f ? soft_cap * precise::tanh(score / soft_cap) : score;
 }
 
-// State of a softmax after some keys, besides the weighted sum of their values.
+// The state of a softmax after some keys, without the weighted sum of their values.
 struct AttentionState {
   float largest;
-  float sum;  // of exp(score - largest)
+  float sum;  // the sum of exp(score - largest)
 };
 
-// Factors of sums of values where two states become one.
+// The factors by which the sums of two states are multiplied when the states are joined.
 struct AttentionFactors {
   float kept;
   float added;
@@ -290,7 +292,7 @@ inline float join_value(AttentionFactors factors, float value, float added) {
   return fma(added, factors.added, value * factors.kept);
 }
 
-// Adds keys that lie behind the state's own.
+// Joins later keys, whose largest score and sum are given, to a state.
 inline AttentionFactors join_state(thread AttentionState& state, float largest, float sum) {
   const float both = max(state.largest, largest);
   AttentionFactors factors;
@@ -301,10 +303,10 @@ inline AttentionFactors join_state(thread AttentionState& state, float largest, 
   return factors;
 }
 
-// Writes the factors of `count` states that are joined to one whose largest is `before`, as
-// join_state() would one after the other: here none waits for another. Thread i has numbers i,
-// i + num_threads, ... of [count, num_heads]. states, factors [count, num_heads, 2]; before
-// [num_heads, 2]
+// Writes the factors with which `count` states are joined, in order, to the state `before`.
+// join_state() would find the same factors, but here no state waits for another. Thread i computes
+// numbers i, i + num_threads, ... of [count, num_heads]. states, factors [count, num_heads, 2];
+// before [num_heads, 2]
 inline void find_factors(threadgroup const float* states, int count, int num_heads,
                          threadgroup const float* before, int thread_index, int num_threads,
                          threadgroup float* factors) {
@@ -327,7 +329,7 @@ inline AttentionFactors factors_at(threadgroup const float* from) {
   return factors;
 }
 
-// Joins values (or sums) of `count` states to one by such factors.
+// Joins the values (or sums) of `count` states to `value` with such factors.
 inline float join_values(threadgroup const float* factors, int factor_stride,
                          threadgroup const float* added, int stride, int count, float value) {
 #pragma unroll 8
@@ -337,8 +339,8 @@ inline float join_values(threadgroup const float* factors, int factor_stride,
   return value;
 }
 
-// Returns the attention of a query whose keys are all joined: with the sink, whose value is zero,
-// and divided.
+// Returns the attention of a query whose keys are all joined: joins the sink, whose value is zero,
+// and divides.
 inline float finish_value(AttentionState state, float value, bool has_sink, float sink) {
   if (!has_sink) return value / state.sum;
   const float both = max(state.largest, sink);
@@ -346,7 +348,8 @@ inline float finish_value(AttentionState state, float value, bool has_sink, floa
   return value * kept / fma(state.sum, kept, precise::exp(sink - both));
 }
 
-// Returns it of one partition that has all keys. total: the largest score, and the sum of weights.
+// Returns the attention of a query whose keys are all in one partition. total: the largest score,
+// and the sum of weights.
 inline float whole_value(float value, threadgroup const float* total, bool has_sink,
                          device const float* sink) {
   AttentionState state = empty_state();
@@ -354,7 +357,7 @@ inline float whole_value(float value, threadgroup const float* total, bool has_s
   return finish_value(state, join_value(factors, 0.0f, value), has_sink, has_sink ? *sink : 0.0f);
 }
 
-// The keys that a query sees, [first, position], and where they lie.
+// A query, and the keys that it sees: [first, position].
 struct AttentionQuery {
   int token;  // -1: none
   int seq;
@@ -366,17 +369,17 @@ inline int first_key(int position, int window) {
   return window > 0 ? max(position - window + 1, 0) : 0;
 }
 
-// Place of a sequence's keys in the cache. Numbers of entries, slots times heads, fit into an int: an
-// entry and its scales have 16 bytes or more, but of a model of toy size.
+// The places of a sequence's keys in the cache. The number of entries, slots times heads, fits into
+// an int: an entry and its scales have at least 16 bytes, except in toy models.
 struct AttentionTable {
   device const int* blocks;
-  int first_slot;  // -1: the sequence's blocks do not follow one another
+  int first_slot;  // -1: the sequence's blocks are not consecutive
   int block_size;
   int kv_heads;
   int kv_head;
 };
 
-// Returns what entry_of() needs of the table: nothing waits for it until then.
+// Returns the block of a key, for entry_of(). Nothing waits for this load before entry_of().
 inline int block_of(AttentionTable table, int key, bool is_seen) {
   int block = 0;
   if (is_seen && table.first_slot < 0) block = table.blocks[key / table.block_size];
@@ -388,13 +391,13 @@ inline int slot_of(AttentionTable table, int block, int key) {
                                : block * table.block_size + key % table.block_size;
 }
 
-// Returns the number of head 0's entry of a key; -1 where it is not seen.
+// Returns the number of head 0's entry of a key; -1 if the key is not seen.
 inline int entry_of(AttentionTable table, int block, int key, bool is_seen) {
   return is_seen ? slot_of(table, block, key) * table.kv_heads : -1;
 }
 
-// Returns the scales of a key as widen_piece() takes them; those of a key that is not seen are not
-// read.
+// Returns the scales of a key as widen_piece() takes them. Does not read the scales of a key that
+// is not seen.
 template <typename T>
 inline uint scales_of(AttentionTable table, int block, int key, bool is_seen,
                       device const ushort* scales) {

@@ -14,11 +14,11 @@ namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-// The places of a sequence's positions: shuffled blocks, with some between them that no sequence owns.
+// The blocks of each sequence: shuffled, with some between them that no sequence owns.
 struct CacheLayout {
   int num_blocks = 0;
-  int max_blocks = 0;                             // of a sequence
-  std::vector<std::vector<std::int32_t>> tables;  // by sequence
+  int max_blocks = 0;                             // the most blocks of a sequence
+  std::vector<std::vector<std::int32_t>> tables;  // a block table per sequence
 };
 
 CacheLayout make_layout(const AttentionShape& shape) {
@@ -82,8 +82,8 @@ bool are_consecutive(std::span<const std::int32_t> blocks) {
          }) == blocks.end();
 }
 
-// Makes a batch of the listed tokens. Tokens that follow one another in a sequence make one part;
-// any other token starts the next.
+// Makes a batch of the listed tokens. Consecutive tokens of a sequence are one part; any other
+// token starts a new part.
 std::shared_ptr<HostBatch> make_batch(const AttentionShape& shape, const CacheLayout& layout,
                                       std::span<const int> tokens) {
   const std::vector<Place> places = token_places(shape);
@@ -198,7 +198,7 @@ float attention_scale(const AttentionShape& shape) {
 
 OpCase make_attention_case(const AttentionShape& shape) {
   OpCase result{.op = "attention", .description = describe(shape), .num_tokens = 0};
-  double pairs = 0, entries = 0;  // of a query and a key it sees; of keys read
+  double pairs = 0, entries = 0;  // pairs of a query and a key it sees; keys read
   for (const AttentionSeq& seq : shape.seqs) {
     result.num_tokens += seq.query_len;
     for (int p = seq.context_len - seq.query_len; p < seq.context_len; ++p) {
@@ -213,9 +213,9 @@ OpCase make_attention_case(const AttentionShape& shape) {
   const auto entry_bytes = static_cast<double>(kv_bytes(shape.formats, shape.head_dim));
   result.bytes = shape.layers * (entries * shape.kv_heads * entry_bytes +
                                  8.0 * result.num_tokens * shape.heads * shape.head_dim);
-  // Beside bfloat16 keys and values, queries and weights may be rounded to bfloat16 too. A
-  // difference of scores is an error of the weights: scores of 1e4 leave float32 a thousandth. Beside
-  // codes they are integers of 16 bits.
+  // With bfloat16 keys and values, queries and weights may be rounded to bfloat16 too. With codes
+  // they are integers of 16 bits. An error of a score is a relative error of its weight, and
+  // float32 rounds scores of 1e4 by a thousandth.
   const bool is_bf16 = shape.formats == both(KvFormat::kBFloat16);
   const bool has_codes = is_quantized(shape.formats.keys) || is_quantized(shape.formats.values);
   if (shape.magnitude > 1) {

@@ -26,23 +26,23 @@ struct AttentionShape {
   int window = 0;
   float soft_cap = 0;
   bool has_sinks = false;
-  float magnitude = 1;            // of queries and keys
+  float magnitude = 1;            // magnitude of queries and keys
   bool equal_keys = false;        // every score of a query is the same
-  bool ends_in_nan = false;       // each sequence's last key and value
-  std::uint32_t layout_seed = 1;  // of the block ids; changes no result. 0: in order
-  int layers = 1;                 // runs, each on a cache of its own, so that none is in a CPU's
+  bool ends_in_nan = false;       // each sequence's last key and value are NaN
+  std::uint32_t layout_seed = 1;  // seed of the block ids; changes no result. 0: ids in order
+  int layers = 1;                 // runs on separate KV caches, which the CPU has not cached
   bool is_large = false;
-  decltype(&attention) attend = attention;  // what is run
+  decltype(&attention) attend = attention;  // the function that is run
 };
 
 struct AttentionInputs {
   std::vector<float> queries;  // [tokens, heads, head_dim]
   std::vector<float> keys;     // [context positions of all sequences, kv_heads, head_dim]
-  std::vector<float> values;   // the same
+  std::vector<float> values;   // as keys
   std::vector<float> sinks;    // [heads], or empty
 };
-// Returns decodes, short parts and prompt chunks beside one another, with and without a window, a soft
-// cap and sinks: the grid of other projects' tests.
+// Returns shapes that mix decodes, short parts and prompt chunks, with and without a window, a soft
+// cap and sinks. Other projects test on this grid.
 std::vector<AttentionShape> attention_grid();
 // Returns the shapes of the case list.
 std::vector<AttentionShape> attention_shapes();
@@ -50,7 +50,8 @@ AttentionInputs attention_inputs(const AttentionShape& shape);
 float attention_scale(const AttentionShape& shape);
 // Makes a case in which slots that no sequence owns hold NaN.
 OpCase make_attention_case(const AttentionShape& shape);
-// Returns the outputs of some of its tokens, [tokens, heads, head_dim]; it must be possible.
+// Returns the outputs of some tokens of a shape, [tokens, heads, head_dim]. REQUIRES: the backend
+// can run the case.
 std::vector<float> run_attention(Exec& exec, const AttentionShape& shape,
                                  std::span<const int> tokens);
 

@@ -1,5 +1,5 @@
-// The cpu attention on codes, on every instruction set of this machine: a row's bits depend on
-// nothing but itself, and both paths are near the reference.
+// The cpu attention on codes, on every instruction set of this machine: a row's bits do not depend
+// on other rows, and both paths are near the reference.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint32_t kAttentionCodesSeed = 20261125;
 
-// A cache of formats that is read on a path.
+// The formats of a cache, and the path on which it is read.
 struct Way {
   KvFormats formats;
   AttentionPath path;
@@ -33,7 +33,7 @@ Tensor attend_without_vnni(Exec& exec, const Tensor& q, const KvView& view, cons
   return cpu::attention_on(AttentionPath::kCodes, false, exec, q, view, batch, args);
 }
 
-// Returns both paths of each format that has codes, alone or beside floats.
+// Returns all formats that have codes, alone or beside floats: each on its path and on kDecoded.
 std::vector<Way> ways(std::int64_t head_dim) {
   std::vector<Way> all;
   for (const KvFormats& formats : kKvCaseFormats) {
@@ -61,7 +61,8 @@ class AttentionCodes : public ::testing::TestWithParam<CpuIsa> {
         .value();
   }
 
-  // Expects that rows of `tokens`, computed alone, have the bits of `expected`, all rows.
+  // Expects that the rows of `tokens`, computed without the others, have their bits in `expected`,
+  // which has all rows.
   void expect_rows(const AttentionShape& shape, std::span<const int> tokens,
                    std::span<const float> expected) {
     const auto row = static_cast<std::size_t>(shape.heads * shape.head_dim);
@@ -77,8 +78,8 @@ class AttentionCodes : public ::testing::TestWithParam<CpuIsa> {
   std::unique_ptr<Exec> execs_[3] = {make(1), make(2), make(3)};
 };
 
-// Returns shapes with several ranges of positions. Decodes have a way for some of their groups of
-// heads and none for others. Some head sizes are whole vectors and others are not.
+// Returns shapes with several ranges of positions. Some have few enough heads per kv head for
+// FewRows, others have more. Some head sizes are whole vectors and others are not.
 std::vector<AttentionShape> random_shapes(std::mt19937& random) {
   std::vector<AttentionShape> shapes;
   for (const int head_dim : {16, 24, 64, 80, 96, 128}) {
@@ -120,7 +121,7 @@ TEST_P(AttentionCodes, ARowsBitsDependOnNothingElse) {
   }
 }
 
-// AVX2's products are summed by AVX-VNNI where the machine has it, and else by two instructions.
+// On AVX2, products are summed by AVX-VNNI if the machine has it, else by two instructions.
 TEST_P(AttentionCodes, SumsAreTheSameWithoutVnni) {
   for (AttentionShape shape : random_shapes(random_)) {
     for (const Way& way : ways(shape.head_dim)) {
@@ -149,7 +150,7 @@ TEST_P(AttentionCodes, BothPathsAreNearTheReference) {
   }
 }
 
-// Each sequence's last entry is NaN: only the row that sees it is.
+// Each sequence's last entry is NaN: only the row that sees it becomes NaN.
 TEST_P(AttentionCodes, AnEntryThatIsNotFiniteIsItsRowsAlone) {
   AttentionShape shape{
       .seqs = {{40, 40}, {39, 20}, {2, 2}}, .heads = 6, .kv_heads = 2, .head_dim = 64};
@@ -173,7 +174,7 @@ TEST_P(AttentionCodes, AnEntryThatIsNotFiniteIsItsRowsAlone) {
   }
 }
 
-// The path that `info --ops` prints is the one that runs, and the fallback alone is counted.
+// The path that `info --ops` prints is the path that runs, and only the fallback is counted.
 TEST(AttentionPath, IsTheOneThatIsCounted) {
   int num_decoded = 0;
   for (const Backend backend : {Backend::kReference, Backend::kCpu, Backend::kMlx}) {

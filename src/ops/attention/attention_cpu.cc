@@ -10,7 +10,7 @@
 namespace pagoda::cpu {
 namespace {
 
-// Merges worth a fork: below, the caller is done before the workers wake.
+// The fewest merges worth a fork: the caller finishes fewer before the workers wake.
 constexpr std::int64_t kMergeGrain = 4;
 
 CallEntries make_entries(const KvEntries& entries) {
@@ -51,7 +51,7 @@ AttentionWorkers workers_of(const AttentionCall& call) {
   return is_bf16 ? bf16_workers() : float_workers();
 }
 
-// Allocates memory of a step for `count` items.
+// Allocates `count` items in the step's arena.
 std::span<AttentionItem> allocate_items(Exec& exec, std::int64_t count, Tensor& memory) {
   static_assert(sizeof(AttentionItem) % sizeof(std::int32_t) == 0 &&
                 std::is_trivially_copyable_v<AttentionItem>);

@@ -1,12 +1,12 @@
-// attention_decode: a SIMD group's work on one tile of keys, and where a threadgroup's query is.
+// attention_decode: a SIMD group's work on one tile of keys, and how a threadgroup finds its query.
 #ifndef PAGODA_ATTENTION_DECODE_METAL_H
 #define PAGODA_ATTENTION_DECODE_METAL_H
 
 #include "ops/attention/attention_arithmetic.metal.h"
 #include "ops/attention/attention_metal.h"
 
-// Returns the query of row `row` of the decodes and the short parts. A decode's is found with loads
-// that do not wait for one another.
+// Returns the query of a row. Rows are the decodes, then the tokens of short parts. The query of a
+// decode is found with loads that do not wait for one another.
 inline AttentionQuery find_decode(int row, device const int* query_start,
                                   device const int* context_lens, device const int* slot_mapping,
                                   constant AttentionParameters& p) {
@@ -35,8 +35,8 @@ inline AttentionQuery find_decode(int row, device const int* query_start,
   return query;
 }
 
-// Returns where a key of a tile has its products and weights: those of a lane's keys of a chunk
-// follow one another.
+// Returns the place of a key's products and weights in a tile. Those of the keys that a lane has in
+// a chunk are consecutive.
 template <typename T, int kDim>
 inline int place_of_key(int key) {
   typedef AttentionLayout<T, kDim> Layout;
@@ -46,8 +46,9 @@ inline int place_of_key(int key) {
 }
 
 // Reads a lane's pieces of a chunk, whose first key is number `first` of the tile; zeros for keys
-// that are not seen. entry: a lane a key of the tile. is_all_seen: of the tile; then no load waits
-// for another, which compilers else have them do where what a load replaces depends on a condition.
+// that are not seen. entry: each lane has the entry of one key of the tile. is_all_seen: whether
+// all keys of the tile are seen. Then loads have no condition; compilers make conditional loads
+// wait for one another.
 template <typename T, int kDim, typename Bits>
 inline void load_chunk(device const T* entries, int entry, bool is_all_seen, int first, int lane,
                        thread Bits* pieces) {
@@ -77,7 +78,8 @@ inline void load_chunk(device const T* entries, int entry, bool is_all_seen, int
   }
 }
 
-// Gives a lane the scales of its keys of a chunk. scales: a lane a key of the tile.
+// Gives a lane the scales of its keys of a chunk. scales: each lane has the scales of one key of
+// the tile.
 template <typename T, int kDim>
 inline void share_scales(uint scales, int first, int lane, thread uint* of_keys) {
   typedef AttentionLayout<T, kDim> Layout;
@@ -91,7 +93,7 @@ inline void share_scales(uint scales, int first, int lane, thread uint* of_keys)
   }
 }
 
-// Reads kCount floats, a multiple of 4 from an address that is one, or fewer.
+// Reads kCount floats. If kCount is a multiple of 4, the address is a multiple of 16 bytes.
 template <int kCount>
 inline void load_shared(threadgroup const float* from, thread float* to) {
   if (kCount % 4 == 0) {
@@ -157,9 +159,9 @@ inline void multiply_chunk(thread const Bits* pieces, thread const uint* scales,
   }
 }
 
-// Makes a tile's products its weights, zero for a key that is not seen. product, weight: places of
-// the lane's key, which differ where keys and values are read in pieces of other sizes; no lane has the
-// largest before all have read.
+// Turns a tile's products into weights, zero for a key that is not seen. product, weight: the
+// places of the lane's key. They differ if keys and values have pieces of different sizes. All
+// lanes have read before one writes, since each needs the largest score.
 inline void weigh_tile(threadgroup const float* product, threadgroup float* weight, bool is_seen,
                        int lane, float scale, float soft_cap, threadgroup float* state) {
   const float score = is_seen ? score_of(*product, scale, soft_cap) : -INFINITY;
@@ -175,7 +177,7 @@ inline void weigh_tile(threadgroup const float* product, threadgroup float* weig
 }
 
 // Adds a chunk's weighted values to the sums of kHeads queries: weights [kHeads, 32], sums
-// [kHeads, kPaddedDim]. Values that are not seen are zeros, as their weights are.
+// [kHeads, kPaddedDim]. Values of keys that are not seen are zeros, like their weights.
 template <typename T, int kDim, int kHeads, typename Bits>
 inline void add_chunk(thread const Bits* pieces, thread const uint* scales,
                       threadgroup const float* weights, int first, int lane,
@@ -231,8 +233,8 @@ struct AttentionKey {
 };
 
 // Reads a tile of keys and its values for `num_heads` queries, two at a time, and writes their
-// weighted sums and states. (Loops that are not unrolled: a decode is over before much code has
-// been fetched.)
+// weighted sums and states. (Loops are not unrolled: a decode takes less time than fetching much
+// code.)
 //   pieces: the tile's first chunk of keys; queries [num_heads, kPaddedDim of K], weights
 //   [num_heads, 32], sums [num_heads, kPaddedDim of V], states [num_heads, 2]
 template <typename K, typename V, int kDim, typename Bits>
@@ -289,8 +291,8 @@ inline void attend_tile(device const K* keys, device const V* values, AttentionK
   }
 }
 
-// Reads a value of up to kCount partitions, `stride` apart, all under way at once: those behind the
-// last are the last once more.
+// Reads a value of each of up to kCount partitions, `stride` apart, with all loads in flight at
+// once. Past the last partition, the last one is read again.
 template <int kCount>
 inline void load_parts(device const float* parts, int stride, int count, thread float* values) {
 #pragma unroll

@@ -1,5 +1,5 @@
-// Attention over the grid that other projects test theirs over: decodes, short parts and prompt chunks
-// in one call, near the reference on every backend.
+// Attention on the grid that other projects test on, with decodes, short parts and prompt chunks in
+// one call: every backend is near the reference.
 #include <gtest/gtest.h>
 
 #include "backend/backend.h"

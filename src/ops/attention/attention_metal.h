@@ -2,14 +2,14 @@
 #ifndef PAGODA_ATTENTION_METAL_H
 #define PAGODA_ATTENTION_METAL_H
 
-// Parts of a step of up to so many tokens are attended a token a threadgroup, as decodes are.
+// Parts of up to so many tokens are computed like decodes, with one token per threadgroup.
 enum { kAttentionShortPart = 7 };
-// Keys that one threadgroup of attention_decode reads; a multiple of a tile's.
+// Keys that one threadgroup of attention_decode reads; a multiple of a tile's keys.
 enum { kAttentionPartition = 512 };
 enum { kAttentionTile = 32 };
 // Threads of a threadgroup of attention_decode, at most.
 enum { kAttentionDecodeThreads = 512 };
-// Threads of a threadgroup of attention_prompt, and the rows (queries of a head) that share keys.
+// Threads of a threadgroup of attention_prompt.
 enum { kAttentionPromptThreads = 256 };
 // Threads of a threadgroup of attention_merge, at most; and partitions that it joins at once.
 enum { kAttentionMergeThreads = 256 };
@@ -19,24 +19,24 @@ struct AttentionParameters {
   int heads;
   int kv_heads;
   int heads_of_kv;    // query heads of a kv head
-  int heads_at_once;  // of which a threadgroup takes so many: all but very many
-  int runs_of_heads;  // and of which there are so many runs
+  int heads_at_once;  // query heads that a threadgroup takes: all, unless very many
+  int runs_of_heads;  // runs of heads_at_once heads per kv head
   int head_dim;
-  int token_stride;  // of q, in elements
+  int token_stride;  // between tokens of q, in elements
   int head_stride;
   int num_seqs;
-  int num_decodes;  // the first sequences, a token each
-  int max_blocks;   // of a sequence, in block_tables
+  int num_decodes;  // the first sequences, which have one token each
+  int max_blocks;   // entries of a sequence in block_tables
   int block_size;
-  int has_first_slots;  // whether first_slots is that, else any buffer
-  int has_sinks;        // whether sinks is that, else any buffer
+  int has_first_slots;  // 0: first_slots is any buffer, and not read
+  int has_sinks;        // 0: sinks is any buffer, and not read
   int window;           // 0: none
-  int num_partitions;   // attention_decode: of a query, at most
-  int simd_groups;      // attention_decode: of a threadgroup; changes no bit
-  int tokens_at_once;   // attention_prompt: of a threadgroup
+  int num_partitions;   // attention_decode: the most partitions of a query
+  int simd_groups;      // attention_decode: SIMD groups of a threadgroup; changes no bit
+  int tokens_at_once;   // attention_prompt: tokens of a threadgroup
   int first_group;      // attention_prompt: threadgroups of earlier dispatches
-  int value_width;      // of the rotation of values; 1: none
-  float scale;          // over the width of the rotation of keys
+  int value_width;      // width of the rotation of values; 1: none
+  float scale;          // divided by the width of the rotation of keys
   float soft_cap;       // 0: none
 };
 

@@ -1,5 +1,5 @@
-// attention on Apple GPUs: which kernels of attention.metal attend which tokens, and how they are
-// launched. Nothing here changes a bit of a result.
+// attention on Apple GPUs: chooses the kernels of attention.metal for a step's tokens, and launches
+// them. No choice here changes a bit of a result.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -16,8 +16,9 @@
 namespace pagoda::mlx {
 namespace {
 
-// The inputs of the op. In place of what a call has not there is another one, and a flag says so.
-// Behind them come the cache's arrays, and the output of the op that this one goes on behind.
+// The inputs of the op. An input that a call lacks is replaced by another one, and a flag says so.
+// The cache's arrays follow. If several ops write one output, that of the op before is the last
+// input.
 enum AttentionInput {
   kQueries,
   kQueryStart,
@@ -29,33 +30,32 @@ enum AttentionInput {
   kCache
 };
 
-// Operations of an op. A prompt beside very many keys takes several, so that a command buffer can
-// end between them: some tenths of a second each on a slow GPU.
+// The most operations of an op: some tenths of a second on a slow GPU. A prompt with very many keys
+// takes several ops, so that a command buffer can end between them.
 constexpr double kMaxFlops = 2e11;
 
 constexpr int kMaxThreadgroupBytes = 32768;
-// SIMD groups of attention_decode. They are as many as a partition has tiles where few threadgroups
-// have the GPU for themselves. Else they are fewer, so that while some threadgroups begin or end,
-// others read.
+// SIMD groups of attention_decode. If there are few threadgroups, each has as many as a partition
+// has tiles. Else each has fewer, so that some threadgroups read while others begin or end.
 constexpr int kFewThreadgroups = 128;
 constexpr int kSimdGroupsOfFew = kAttentionDecodeThreads / 32;
 constexpr int kSimdGroupsOfMany = 8;
-// Values of the heads that a threadgroup of attention_decode takes, so that four SIMD groups have
-// room for their sums.
+// The most values of a threadgroup's heads in attention_decode: so four SIMD groups have room for
+// their sums.
 constexpr int kMaxHeadValues = 1024;
 
 int divided_up(int count, int size) {
   return num_groups_of(count, size);
 }
 
-// Returns what two rotations multiply by: 1 where there are none.
+// Returns the factor by which two rotations multiply; 1 if entries are not rotated.
 int rotation_width(const KvEntries& entries) {
   if (!is_quantized(entries.format)) return 1;
   return static_cast<int>(kv_rotation_width(entries.head_dim()));
 }
 
-// Returns an entry's values as they lie in threadgroup memory: whole pieces of 16 bytes, or of eight
-// codes, four of which are of either half where they are of 4 bits.
+// Returns the number of an entry's values in threadgroup memory, padded to whole pieces of 16 bytes
+// or of eight codes. A piece of 4-bit codes has four of either half of the entry.
 int padded_dim(const KvEntries& entries) {
   const auto head_dim = static_cast<int>(entries.head_dim());
   if (entries.format == KvFormat::kInt4) return divided_up(head_dim, 8) * 8;
@@ -63,7 +63,7 @@ int padded_dim(const KvEntries& entries) {
   return divided_up(head_dim, values) * values;
 }
 
-// Returns partitions in which a query sees a key.
+// Returns the number of partitions in which a query sees a key.
 int partitions_of(int position, int window) {
   const int first = window > 0 ? std::max(position - window + 1, 0) : 0;
   return position / kAttentionPartition - first / kAttentionPartition + 1;
@@ -76,7 +76,7 @@ struct PromptRange {
   double flops = 0;
 };
 
-// How a step's queries are shared out.
+// The division of a step's queries into dispatches and threadgroups.
 class AttentionPlan {
  public:
   AttentionPlan(const Tensor& q, const KvView& view, const StepBatch& batch,
@@ -154,7 +154,7 @@ AttentionPlan::AttentionPlan(const Tensor& q, const KvView& view, const StepBatc
   }
 }
 
-// Returns the operations for tokens of which the last has `position`.
+// Returns the number of operations for tokens, the last of which is at `position`.
 double AttentionPlan::flops_of(int num_tokens, int position) const {
   const int keys =
       std::min(position + 1, common_.window > 0 ? common_.window + num_tokens : position + 1);
@@ -181,13 +181,13 @@ void AttentionPlan::count_prompt(int begin_position, int num_tokens) {
   }
 }
 
-// Returns the threadgroup memory that attention_decode carves up.
+// Returns the floats of threadgroup memory that attention_decode uses.
 int AttentionPlan::decode_floats(int simd_groups) const {
   return decode_heads_ * (key_dim_ + value_dim_) + divided_up(decode_heads_, 2) * 4 +
          simd_groups * decode_heads_ * (value_dim_ + kAttentionTile + 4);
 }
 
-// Returns as many SIMD groups as there is room for, or fewer that need no more rounds.
+// Returns as many SIMD groups as there is room for, or fewer if these take no more rounds.
 int AttentionPlan::decode_simd_groups(int threadgroups) const {
   const int tiles = divided_up(kAttentionPartition, kAttentionTile);
   int simd_groups = threadgroups <= kFewThreadgroups ? kSimdGroupsOfFew : kSimdGroupsOfMany;
@@ -274,8 +274,8 @@ void AttentionPlan::add_prompts(const PromptRange& range, MetalLaunch& launch) c
   launch.flops += range.flops;
 }
 
-// Returns the bytes that all of the step's queries need once: their sequences' entries, and their
-// own.
+// Returns the bytes of a step, each counted once: the entries that queries see, the queries and the
+// outputs.
 double bytes_of(const Tensor& q, const KvView& view, const StepBatch& batch, int window) {
   double entries = 0;
   for (int seq = 0; seq < batch.num_seqs; ++seq) {
@@ -307,7 +307,7 @@ Tensor run_on_metal(Exec& exec, const MlxOp& op, const Tensor& q, const KvView& 
   return out;
 }
 
-// Computes what the cpu backend's body reads of a step from the op's inputs.
+// Returns the parts of a step that the cpu backend's body reads, from the op's inputs.
 StepBatch batch_of(std::span<const Tensor> in, const StepBatch& counts, bool has_first_slots) {
   StepBatch batch = counts;
   batch.query_start = in[kQueryStart];

@@ -6,9 +6,9 @@
 #include "ops/attention/attention_arithmetic.metal.h"
 #include "ops/attention/attention_metal.h"
 
-// A thread has a share of kRowsPerThread rows: of a row's kLanes threads number j has the pieces of
-// queries and keys that lanes j, j + kLanes, ... have in attention_decode, and of sums the runs of
-// four floats number j, j + kLanes, ...
+// kLanes threads share kRowsPerThread rows. Thread j of them has the pieces of queries and keys
+// that lanes j, j + kLanes, ... have in attention_decode. Of the sums it has runs j, j + kLanes,
+// ... of four floats.
 template <typename T, int kDim>
 struct AttentionPrompt {
   typedef AttentionLayout<T, kDim> Layout;
@@ -20,13 +20,13 @@ struct AttentionPrompt {
     kRows = int(kAttentionPromptThreads) / int(kLanes) * int(kRowsPerThread),
     kClasses = int(Layout::kLanesPerKey) / int(kLanes),
     kClassValues = int(Layout::kPiecesPerLane) * int(Layout::kPieceValues),
-    kQueryValues = int(kClasses) * int(kClassValues),  // of a row and thread
+    kQueryValues = int(kClasses) * int(kClassValues),  // values of a row in one thread
     kFours = int(Layout::kPaddedDim) / 4,
     // Runs of four values that a thread sums at once, and has in all.
     kFoursAtOnce = int(kLanes) <= 16 && int(kFours) > int(kLanes) ? 2 : 1,
     kFoursPerThread = (int(kFours) + int(kLanes) * int(kFoursAtOnce) - 1) /
                       (int(kLanes) * int(kFoursAtOnce)) * int(kFoursAtOnce),
-    kWeightStride = int(kRows) + 8,  // so that keys lie in different banks
+    kWeightStride = int(kRows) + 8,  // so that keys are in different banks
     // A stage is kStageKeys whole keys, or a slice of a tile's values.
     kStageFloats = 4096,
     kStageKeys = int(Layout::kPaddedDim) <= 128   ? 32
@@ -39,13 +39,13 @@ struct AttentionPrompt {
   };
 };
 
-// The rows of a threadgroup: tokens [token, token + num_tokens) of a sequence's part, each with
-// num_heads heads from first_head on.
+// The rows of a threadgroup: tokens [token, token + num_tokens) of a sequence, each in all heads of
+// the threadgroup.
 struct AttentionRows {
   int seq;
   int token;
   int num_tokens;  // 0: none
-  int position;    // of the first
+  int position;    // position of the first token
 };
 
 inline AttentionRows find_rows(int number, device const int* query_start,
@@ -80,10 +80,11 @@ inline bool sees_all(AttentionQuery row, int first_key) {
 
 // Copies pieces [first_piece, first_piece + kCount) of kKeys entries, widened, to `stage` [kKeys,
 // kCount pieces].
-// - kIsSplit: an entry has every piece's first four values first. Where pieces have eight, every
-//   piece's last four follow. So pieces read together lie in different banks. Else: in order.
-// - entries[key]: -1 for a key that no row sees, which becomes zeros. is_all_seen: there is none.
-// - scales[key]: of codes.
+// - kIsSplit: an entry has the first four values of every piece first. If pieces have eight values,
+//   the last four of every piece follow. So pieces that are read together are in different banks.
+//   Else values are in order.
+// - entries[key]: -1 for a key that no row sees, which becomes zeros. is_all_seen: no key is -1.
+// - scales[key]: read only for codes.
 template <typename T, int kDim, int kKeys, int kCount, bool kIsSplit>
 inline void stage_entries(device const T* cache, threadgroup const int* entries,
                           threadgroup const uint* scales, int first_piece, bool is_all_seen,
@@ -130,7 +131,7 @@ inline void stage_entries(device const T* cache, threadgroup const int* entries,
   }
 }
 
-// Writes the products of a thread's rows and four staged keys, which lie kPaddedDim apart.
+// Writes the products of a thread's rows and four staged keys, which are kPaddedDim floats apart.
 template <typename T, int kDim>
 inline void multiply_keys(thread const float* queries, threadgroup const float* keys, int j,
                           threadgroup float* products) {
@@ -181,7 +182,7 @@ inline void multiply_keys(thread const float* queries, threadgroup const float* 
   }
 }
 
-// Makes a row's products of a tile its weights, -1 for keys that it does not see. Returns the
+// Turns a row's products of a tile into weights, -1 for keys that the row does not see. Returns the
 // tile's state. products[key * kWeightStride]
 template <int kLanes, int kWeightStride>
 inline AttentionState weigh_row(threadgroup float* products, AttentionQuery row, int first_key,
@@ -213,8 +214,8 @@ inline AttentionState weigh_row(threadgroup float* products, AttentionQuery row,
   return state;
 }
 
-// Reads a thread's share of a row's query, zeros past its end: kDim, or kPaddedDim of one that is
-// shared, in the order of a key's pieces.
+// Reads a thread's share of a row's query, with zeros from kEnd on. kEnd is kDim, or kPaddedDim for
+// a query in threadgroup memory, which is in the order of a key's pieces.
 template <typename T, int kDim, int kEnd, typename Query>
 inline void load_share(Query query, int j, thread float* to) {
   typedef AttentionLayout<T, kDim> Layout;

@@ -1,11 +1,10 @@
-// attention_prompt's second half: the weighted sums of a tile's values, and what becomes of a
-// partition's.
+// attention_prompt's second half: the weighted sums of a tile's values, and the end of a partition.
 #ifndef PAGODA_ATTENTION_PROMPT_VALUES_METAL_H
 #define PAGODA_ATTENTION_PROMPT_VALUES_METAL_H
 
 #include "ops/attention/attention_prompt.metal.h"
 
-// Adds one value to a chain, zero in the place of one that is not seen: its weight is -1.
+// Adds one weighted value to a chain, or zero if the value is not seen: then its weight is -1.
 template <bool kAllSeen>
 inline float add_weighted(float sum, float weight, float value) {
   if (kAllSeen) return fma(weight, value, sum);
@@ -105,7 +104,7 @@ inline void add_tile(device const T* values, threadgroup const int* entries,
       if (begin + i >= Prompt::kFoursPerThread) continue;
       int fours[kAtOnce];
       for (int f = 0; f < kAtOnce; ++f) {
-        // A run past the end is the first once more, and its sums are not read.
+        // Past the end the first run is summed again, and its sums are not read.
         const int place = j + (i + f) * Prompt::kLanes;
         fours[f] = place + begin * Prompt::kLanes < Prompt::kFours ? place : 0;
       }
@@ -128,23 +127,23 @@ inline void add_tile(device const T* values, threadgroup const int* entries,
   }
 }
 
-// End of a partition for a row: how its sums are joined to the row's.
+// The end of a partition for a row: how the partition's sums are joined to the row's.
 struct AttentionRowEnd {
-  AttentionFactors factors;  // that they are joined with
-  bool is_first;             // whether `out` holds none of the row yet
-  bool is_last;              // whether they are to be finished, with `total`
+  AttentionFactors factors;  // with which the sums are joined
+  bool is_first;             // whether `out` holds no sums of the row yet
+  bool is_last;              // whether the row ends, with `total` as its state
   AttentionState total;
   bool has_sink;
   float sink;
 };
 
-// Returns one value of `out` from what was there and the partition's.
+// Returns one value of `out` from its value before and that of the partition.
 inline float end_value(AttentionRowEnd end, float before, float joined) {
   const float value = join_value(end.factors, end.is_first ? 0.0f : before, joined);
   return end.is_last ? finish_value(end.total, value, end.has_sink, end.sink) : value;
 }
 
-// Joins a partition's sums to those of the row, which are in `out`, or none.
+// Joins a partition's sums to the row's sums in `out`, if there are any.
 template <typename V, int kDim>
 inline void end_row(AttentionRowEnd end, thread const float* joined, int j, device float* out) {
   typedef AttentionPrompt<V, kDim> Prompt;

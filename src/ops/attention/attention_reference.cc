@@ -9,18 +9,18 @@
 namespace pagoda::reference {
 namespace {
 
-// The scratch memory of one query at a time, taken from the step's arena: a step allocates nothing.
+// Scratch memory for one query at a time. It is in the step's arena, so a step allocates no memory.
 struct Scratch {
   double* scores;  // [max_context_len]
   double* sums;    // [head_dim]
-  double* query;   // [head_dim], rotated where keys are codes
+  double* query;   // [head_dim], rotated if keys are codes
   double* entry;   // [head_dim]
 };
 
-// One query of one head: the softmax in two passes, in double.
+// One query of one head. Its softmax is computed in two passes, in double.
 struct Query {
   const float* q;              // [head_dim]
-  const std::int32_t* blocks;  // of the query's sequence
+  const std::int32_t* blocks;  // blocks of the query's sequence
   std::int64_t position;
   std::int64_t head;
   std::int64_t kv_head;
@@ -81,7 +81,7 @@ class Entry {
   double minimum_ = 0;
 };
 
-// Returns what two rotations multiply by: 1 where there are none.
+// Returns the factor by which two rotations multiply; 1 if entries are not rotated.
 double rotation_of(const KvEntries& entries) {
   if (!is_quantized(entries.format)) return 1;
   return static_cast<double>(kv_rotation_width(entries.head_dim()));

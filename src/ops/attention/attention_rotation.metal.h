@@ -1,13 +1,13 @@
-// Rotations of queries ahead of keys that are codes, and of outputs back behind values that are: a SIMD
-// group takes a row at a time.
+// Rotates queries if keys are codes, and rotates outputs back if values are codes. A SIMD group
+// takes a row at a time.
 #ifndef PAGODA_ATTENTION_ROTATION_METAL_H
 #define PAGODA_ATTENTION_ROTATION_METAL_H
 
 #include "ops/attention/attention_prompt.metal.h"
 #include "ops/attention/attention_prompt_values.metal.h"
 
-// Rotates a query into `to`, [kPaddedDim] in the order of a key's pieces, with zeros where there is no
-// dimension.
+// Rotates a query into `to` [kPaddedDim], in the order of a key's pieces. Places without a
+// dimension become zero.
 template <typename K, int kDim>
 inline void rotate_query(device const float* query, int lane, threadgroup float* to) {
   constexpr int kRegisters = KvEntry<K, kDim>::kRegisters;
@@ -35,7 +35,7 @@ inline void rotate_output(thread float* x, int lane, device float* out) {
   }
 }
 
-// Rotates values that a threadgroup shares, [size], back; all of its threads call it.
+// Rotates `size` values in threadgroup memory. All threads of the threadgroup call it.
 inline void rotate_shared(threadgroup float* x, int size, int width, int thread_index,
                           int num_threads) {
   for (int far = 1; far < width; far *= 2) {
@@ -51,8 +51,8 @@ inline void rotate_shared(threadgroup float* x, int size, int width, int thread_
   threadgroup_barrier(mem_flags::mem_threadgroup);
 }
 
-// Returns where a row of attention_prompt's threadgroup has its query, or its output, among all:
-// padding's rows have those of the first token.
+// Returns the offset of the query, or of the output, of a row of attention_prompt's threadgroup.
+// Rows past the last token get that of the first token.
 inline size_t place_of_row(AttentionRows rows, int row, int first_head, int num_heads,
                            int token_stride, int head_stride) {
   const int place = row / num_heads;
@@ -60,14 +60,14 @@ inline size_t place_of_row(AttentionRows rows, int row, int first_head, int num_
   return size_t(token) * token_stride + size_t(first_head + row % num_heads) * head_stride;
 }
 
-// Reads a thread's shares of its two rows' queries, rotated. own [512]: the SIMD group's.
+// Reads a thread's shares of its two rows' queries, rotated. own [512]: memory of the SIMD group.
 template <typename K, int kDim>
 inline void load_rotated_queries(device const float* q, AttentionRows rows, int first_head,
                                  int num_heads, int simd_group, int lane,
                                  constant AttentionParameters& p, threadgroup float* own,
                                  thread float* queries) {
   typedef AttentionPrompt<K, kDim> Prompt;
-  constexpr int kPairs = 32 / Prompt::kLanes;  // of rows, of a SIMD group
+  constexpr int kPairs = 32 / Prompt::kLanes;  // pairs of rows of a SIMD group
 #pragma unroll 1
   for (int pair = 0; pair < kPairs; ++pair) {
 #pragma unroll
@@ -85,8 +85,9 @@ inline void load_rotated_queries(device const float* q, AttentionRows rows, int 
   }
 }
 
-// Ends rows whose last keys a partition holds: number a of each pair of rows. is_ended: whether the
-// thread's is one. out: where the row's threads have written sums so far; own [512]: the SIMD group's.
+// Finishes rows whose last keys are in a partition: row `a` of each pair of rows. is_ended: whether
+// the thread's row is one of them. out: holds the rows' sums so far. own [512]: memory of the SIMD
+// group.
 template <typename V, int kDim>
 inline void end_rotated_rows(AttentionRowEnd end, bool is_ended, int a, thread const float* joined,
                              AttentionRows rows, int first_head, int num_heads, int simd_group,

@@ -25,13 +25,13 @@ std::vector<AttentionShape> small_shapes() {
   shapes.push_back({.seqs = ragged, .heads = 4, .kv_heads = 4, .head_dim = 128});
   shapes.push_back({.seqs = ragged, .heads = 2, .kv_heads = 1, .head_dim = 18});
   shapes.push_back({.seqs = {{700, 1}, {530, 20}}, .heads = 2, .head_dim = 16});
-  // All heads of a wide cache read together, and six of which three are an item.
+  // All heads of a wide cache are read together. Of six heads, three are a work item.
   shapes.push_back(
       {.seqs = {{900, 1}, {40, 1}, {300, 1}}, .heads = 16, .kv_heads = 8, .head_dim = 128});
   shapes.push_back({.seqs = {{600, 1}}, .heads = 12, .kv_heads = 6, .head_dim = 128});
-  // Split into ranges, with all of its queries together.
+  // A sequence that is split into ranges, with all of its queries together.
   shapes.push_back({.seqs = {{1100, 26}}, .heads = 8, .kv_heads = 4, .head_dim = 16});
-  // A window smaller than a chunk, than a tile, and of a single position.
+  // Windows of a single position, smaller than a tile, and smaller than a chunk.
   for (const int window : {1, 5, 32, 50}) {
     shapes.push_back({.seqs = ragged, .heads = 2, .block_size = 8, .window = window});
   }
@@ -51,12 +51,12 @@ std::vector<AttentionShape> small_shapes() {
                       .has_sinks = true});
   }
   shapes.push_back({.seqs = ragged, .heads = 2, .equal_keys = true});
-  shapes.push_back({.seqs = ragged, .heads = 2, .magnitude = 100});  // one key takes everything
+  shapes.push_back({.seqs = ragged, .heads = 2, .magnitude = 100});  // one key has all the weight
   return shapes;
 }
 
-// Returns the head sizes of models, at contexts across the border of two partitions of 512 keys,
-// also with consecutive blocks.
+// Returns shapes with the head sizes of models, at contexts across the border of two partitions of
+// 512 keys, some with consecutive blocks.
 std::vector<AttentionShape> head_dim_shapes() {
   std::vector<AttentionShape> shapes;
   for (const int head_dim : {80, 96, 112, 192, 256, 512}) {
@@ -88,8 +88,8 @@ std::vector<AttentionShape> head_dim_shapes() {
   return shapes;
 }
 
-// Returns two shapes of the grid, with no option and with all; attention_grid_test.cc takes the
-// whole grid.
+// Returns the shapes of the grid that have no option (bfloat16) or all options (float16).
+// attention_grid_test.cc takes the whole grid.
 std::vector<AttentionShape> some_of_the_grid() {
   std::vector<AttentionShape> shapes = attention_grid();
   std::erase_if(shapes, [](const AttentionShape& shape) {
@@ -100,8 +100,9 @@ std::vector<AttentionShape> some_of_the_grid() {
   return shapes;
 }
 
-// Returns SmolLM2-135M's heads, then Qwen3-0.6B's: decodes of long contexts, whose blocks lie in
-// order or not, and of short ones; prompts, and late chunks of long ones.
+// Returns shapes with the heads of SmolLM2-135M and of Qwen3-0.6B. They are decodes of long
+// contexts, with blocks in order or shuffled, decodes of short contexts, prompts, and late chunks
+// of long prompts.
 std::vector<AttentionShape> large_shapes() {
   const AttentionShape smol{.heads = 9, .kv_heads = 3, .head_dim = 64, .is_large = true};
   const AttentionShape qwen{.heads = 16, .kv_heads = 8, .head_dim = 128, .is_large = true};

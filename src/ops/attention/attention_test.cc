@@ -1,4 +1,5 @@
-// Promises of attention beyond ops_test: nothing depends on where entries lie or where chunks end.
+// Promises of attention beyond ops_test: no bit depends on the places of entries or the ends of
+// chunks.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -60,7 +61,7 @@ TEST_P(AttentionTest, ChunkBordersChangeNoBit) {
   }
 }
 
-// For every number of query heads that share a key, up to more than have a way of their own.
+// Takes 1 to 9 query heads per kv head: 8 are the most for which cpu has code for decodes.
 TEST_P(AttentionTest, ADecodeHasTheBitsOfAPrompt) {
   for (int group = 1; group <= 9; ++group) {
     const AttentionShape shape{.seqs = {{280, 280}},
@@ -91,8 +92,7 @@ TEST_P(AttentionTest, AWindowOfOneSeesItsOwnEntryOnly) {
   EXPECT_TRUE(same_bits(run_attention(*exec_, shape, tokens), attention_inputs(shape).values));
 }
 
-// Chunks with the positions before it, at odd and even ends: pairs of positions are multiplied
-// together.
+// The chunks end at odd and at even positions, because pairs of positions are multiplied together.
 TEST_P(AttentionTest, ALaterEntryOfTheSameChunkIsNotSeen) {
   for (AttentionShape shape : shapes()) {
     shape.seqs = {{40, 40}, {39, 20}, {2, 2}};
@@ -119,7 +119,7 @@ TEST_P(AttentionTest, AWindowAsLongAsTheContextChangesNoBit) {
   EXPECT_TRUE(same_bits(run_attention(*exec_, shape, tokens), expected));
 }
 
-// Returns the backends that are built here and have a body.
+// Returns the backends that are built here.
 std::vector<Backend> built_backends() {
   std::vector<Backend> built;
   for (const Backend backend : kBackends) {

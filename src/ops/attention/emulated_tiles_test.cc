@@ -1,5 +1,5 @@
-// The cpu attention's products of pairs by tiles, on a machine that may have none: with the intrinsics of
-// tests/emulated_x86.
+// The cpu attention's products by AMX tiles, on machines that may have no AMX: with the emulated
+// intrinsics of tests/emulated_x86.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -42,7 +42,7 @@ std::vector<std::uint32_t> random_pairs(int seed, int count) {
 
 class EmulatedTiles : public testing::Test {
  protected:
-  // Returns the products of a row, as few rows compute them.
+  // Returns the sum for a row and a column, computed as for few rows.
   float expected(int row, int column) const {
     float sum = 0;
     for (int block = 0; block < kBlocks; ++block) sum += block_sum(row, block, column);

@@ -1,5 +1,5 @@
-// count_tokens: what sequences have seen, token by token, where penalties read it
-// (ops/apply_penalties): on the device, where a step counts what it has drawn itself.
+// count_tokens: counts the tokens that sequences have seen, on the device, where penalties read the
+// counts (ops/apply_penalties). So a step can count the tokens that it has drawn itself.
 #pragma once
 
 #include "ops/dispatch.h"
@@ -7,10 +7,10 @@
 
 namespace pagoda {
 
-// The counts to add: token token_ids[e] in histogram histograms[e], times[e] more times in the
-// output; 0: in the prompt. Where either index is negative nothing is counted: of a row without a
-// sequence, or without a token to draw (ops/argmax). The others are distinct and in range: the
-// caller has checked them.
+// The counts to add. Entry e: token token_ids[e] is in the output of histogram histograms[e]
+// times[e] more times; 0: it is in the prompt. An entry with a negative index counts nothing: its
+// row has no sequence, or no token was drawn (ops/argmax). The caller has checked that the other
+// entries are distinct and in range.
 struct CountedTokens {
   Tensor histograms;  // [n] int32
   Tensor token_ids;   // [n] int32
@@ -19,10 +19,10 @@ struct CountedTokens {
 
 // Computes counts[h, t] = max(counts[h, t], 1) + times, after histograms `cleared` were set to 0.
 //   counts   [histograms, vocab] int32, persistent: 0 for a token that has not been seen, else 1
-//            and the times that it stands in the output
+//            plus the times that it is in the output
 //   cleared  [m] int32, distinct; undefined: none
-// Written in place. The returned tensor has the same memory and is the edge that orders this write
-// before later reads: keep it instead of `counts`.
+// Writes in place. The returned tensor has the same memory and is the graph's edge that orders this
+// write before later reads: keep it instead of `counts`.
 Tensor count_tokens(Exec& exec, const Tensor& counts, const Tensor& cleared,
                     const CountedTokens& tokens);
 

@@ -1,5 +1,6 @@
-// count_tokens: histograms are cleared, a thread a count and a histogram along y, and then tokens
-// counted, a thread an entry. Entries are distinct, so that no two threads have the same count.
+// count_tokens: count_tokens_clear clears histograms, with one thread per count and histograms
+// along y. Then count_tokens counts, with one thread per entry. Entries are distinct, so no two
+// threads write the same count.
 #include "backend/mlx/kernel.metal.h"
 #include "ops/count_tokens/count_tokens_metal.h"
 

@@ -4,7 +4,8 @@
 namespace pagoda {
 namespace {
 
-// Fills histograms, then clears one in three and counts tokens of which some were there before.
+// Counts tokens in all histograms. Then clears every third histogram, marks the tokens as seen, and
+// counts them again.
 OpCase make_count_tokens_case(int tokens, int histograms, int vocab_size) {
   OpCase result{.op = "count_tokens",
                 .description = fmt::format("{} of {} x {}", tokens, histograms, vocab_size),

@@ -5,7 +5,7 @@
 struct CountTokensParameters {
   unsigned int vocab;
   unsigned int num_entries;
-  unsigned int num_threads;  // of a threadgroup
+  unsigned int num_threads;  // threads of a threadgroup
 };
 
 #endif  // PAGODA_COUNT_TOKENS_PARAMETERS_H

@@ -1,5 +1,5 @@
-// Counts are written in place, as a cache's entries are; backend/mlx/mlx_op.h says why no reader
-// sees the old ones change.
+// Counts are written in place, like the entries of a KV cache. backend/mlx/mlx_op.h says why no
+// reader of the old counts sees them change.
 #include "ops/count_tokens/count_tokens.h"
 
 #include "backend/mlx/mlx_op.h"
@@ -9,8 +9,8 @@
 namespace pagoda::mlx {
 namespace {
 
-// Inputs: counts, the entries' three lists, and what is cleared, if anything. The first output is
-// the counts, before and after.
+// Returns the launch of an op whose inputs are counts, the entries' three lists, and the histograms
+// to clear, if any. Output 0 is the counts, in the memory of input 0.
 MetalLaunch launch_of(const Tensor& counts, std::int64_t num_cleared, std::int64_t num_entries) {
   constexpr int kNumThreads = 256;
   const CountTokensParameters parameters = {.vocab = static_cast<unsigned>(counts.extent(1)),

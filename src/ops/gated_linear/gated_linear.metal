@@ -1,11 +1,11 @@
-// The product of x and a weight that interleaves a gate's panels and its other part's, and glu of
-// both (ops/linear/product.metal.h has the arithmetic).
+// The product of x and a weight in which panels of gate and of up alternate, and then glu of both
+// (ops/linear/product.metal.h has the arithmetic).
 #include "backend/mlx/kernel.metal.h"
 #include "ops/glu/gated.metal.h"
 #include "ops/linear/few_rows.metal.h"
 #include "ops/linear/many_rows.metal.h"
 
-// Returns glu of a gate's sum and the other part's.
+// Returns glu of a sum of gate and one of up, with their biases added.
 inline float gated_sums(float gate, float up, device const float* bias,
                         constant LinearParameters& p, uint column) {
   if (p.has_bias != 0) {
@@ -15,8 +15,8 @@ inline float gated_sums(float gate, float up, device const float* bias,
   return gated(gate, up, p.is_gelu != 0);
 }
 
-// Multiplies at most kRows rows. A threadgroup takes a pair of panels, a SIMD group a chunk of
-// both.
+// Multiplies at most kRows rows. A threadgroup takes a panel of gate and its panel of up, and each
+// SIMD group takes one chunk of k of both.
 template <typename Name, int kBits, int kGroup, typename Number, int kRows>
 [[kernel]] void gated_linear_few(device const float* x [[buffer(0)]],
                                  device const uint* panels [[buffer(1)]],
@@ -38,7 +38,7 @@ template <typename Name, int kBits, int kGroup, typename Number, int kRows>
 }
 
 // Multiplies any number of rows. A threadgroup takes 32 rows of 32 columns: SIMD group 0 unpacks
-// the gate's panel, SIMD group 1 the other part's.
+// the panel of gate, SIMD group 1 that of up.
 template <typename Name, int kBits, int kGroup, typename Number, int kMatrixUnits>
 [[kernel]] void gated_linear_many(device const float* x [[buffer(0)]],
                                   device const uint* panels [[buffer(1)]],
@@ -53,7 +53,7 @@ template <typename Name, int kBits, int kGroup, typename Number, int kMatrixUnit
   add_tile<Panels<Name, kBits, kGroup, Number>, kMatrixUnits>(x, panel, p, first_row, shared,
                                                               simd_group, lane, sums);
   if (kMatrixUnits != 0) {
-    // The last reads of the codes are before a barrier, so their memory is free.
+    // A barrier follows the last reads of the codes, so their memory is free.
     threadgroup float* const ups = shared + Tile::codes();
 #pragma unroll
     for (int i = 0; i < 32; ++i) {

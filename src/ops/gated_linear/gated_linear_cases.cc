@@ -44,7 +44,7 @@ OpCase make_gated_linear_case(const GatedShape& shape) {
                  static_cast<double>(
                      packed_bytes(CaseFormat(shape.gate), std::int64_t{shape.cols} * shape.dim) +
                      packed_bytes(CaseFormat(shape.up), std::int64_t{shape.cols} * shape.dim));
-  result.tolerance.cpu = result.tolerance.mlx = 1e-4f;  // two products' (linear_cases.cc)
+  result.tolerance.cpu = result.tolerance.mlx = 1e-4f;  // as for linear (linear_cases.cc)
   if (shape.gate == WeightFormat::kBF16) result.tolerance.cpu = result.tolerance.mlx = 1e-3f;
   result.is_large = shape.is_large;
   return result;

@@ -1,6 +1,6 @@
-// gated_linear on cpu: a thread multiplies a pair of gate's panels and the pair of up's that
-// belongs to it. Both products go into the thread's memory, which its cache keeps. Then it writes
-// glu of both.
+// gated_linear on cpu: a thread multiplies a pair of panels of gate, and the pair of up for the
+// same columns. Both products go into the thread's memory, which stays in its cache. Then the
+// thread writes glu of both.
 #include "ops/gated_linear/gated_linear.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ void gate_columns(const GatedColumns& columns, Activation activation) {
   const float* gate = columns.products;
   float* out = columns.out;
   for (std::int64_t row = 0; row < columns.num_rows; ++row) {
-    // Rows lie far apart: a line that is asked for only when it is written costs a third more.
+    // Rows of out are far apart: without a prefetch of its cache lines, a row costs a third more.
     const float* ahead = out + kRowsAhead * columns.out_stride;
     __builtin_prefetch(ahead, 1);
     __builtin_prefetch(ahead + columns.width / 2, 1);
@@ -46,7 +46,7 @@ namespace {
 
 constexpr std::int64_t kPairColumns = 2 * kPanelColumns;
 
-// Gate, up and their products.
+// The work of one call.
 class GatedWork {
  public:
   GatedWork(Exec& exec, const Tensor& x, const Weight& weight, const GatedLinearArgs& args,
@@ -107,7 +107,7 @@ class GatedWork {
   Activation activation_;
   std::int64_t tokens_;
   float* out_;
-  std::int64_t first_row_ = 0;  // of the pass
+  std::int64_t first_row_ = 0;  // first row of the current pass
 };
 
 }  // namespace

@@ -5,7 +5,8 @@
 
 namespace pagoda::cpu {
 
-// Rows of products, `width` of gate and then of up, into rows of `count` columns.
+// Rows of products, each `width` products of gate and then of up, and the `count` columns of out
+// that are computed from them.
 struct GatedColumns {
   const float* products;  // [num_rows, 2 * width]
   std::int64_t width;

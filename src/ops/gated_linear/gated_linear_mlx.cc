@@ -10,7 +10,7 @@ Tensor gated_linear(Exec& exec, const Tensor& x, const Weight& weight,
                     const GatedLinearArgs& args) {
   const bool has_bias = args.bias.defined();
   const std::int64_t dim = weight.rows / 2;
-  // A gate and another part of two formats are two products.
+  // If the formats of gate and up differ, the two products are not fused.
   if (uses_metal(exec) && !mlx_weight(weight).is_gated()) {
     const auto [gate, up] = halves_of(mlx::linear(exec, x, weight, {.bias = args.bias}));
     return mlx::glu(exec, gate, up, {args.activation});

@@ -7,7 +7,7 @@
 namespace pagoda {
 
 struct GatherRowsArgs {
-  float factor = 1;  // of every element: Gemma's sqrt(hidden), Granite's multiplier
+  float factor = 1;  // multiplies every element: Gemma's sqrt(hidden), Granite's multiplier
 };
 
 // Computes out[i, :] = factor * weight[ids[i], :]

@@ -1,4 +1,4 @@
-// Rows of a segment of a weight, which are columns of its panels, unpacked.
+// gather_rows on Apple GPUs. A row of a weight's segment is a column of one of its panels.
 #include "backend/mlx/kernel.metal.h"
 #include "ops/gather_rows/gather_rows_metal.h"
 #include "ops/linear/panels.metal.h"
@@ -21,8 +21,8 @@ inline float panel_value(device const uint* panel, uint column, uint k, uint wid
   if (kLow == 16) return number_of<typename P::Scale>(low >> place & 0xffffu);
   uint code = low >> place & ((1u << (kLow % 32)) - 1);
   if (kHigh > 0) {
-    // The block's word of so many of its words, and in it the bits beside the low plane's (see
-    // code_number).
+    // One word of the high plane has the high bits of kSlots words of the low plane (see
+    // code_number). of_block: the low word's number in its block.
     constexpr int kSlots = kHigh > 0 ? kLow / kHigh : 1;
     const int of_block = word % kLow;
     const int high_word = in_unit / 32 * kHigh + of_block / kSlots;
@@ -39,7 +39,8 @@ inline float panel_value(device const uint* panel, uint column, uint k, uint wid
   return P::Format::has_offset() ? product + numbers.offset : product;
 }
 
-// A threadgroup takes 256 k of an id. It writes only rows of its own segment.
+// A threadgroup takes 256 elements of one id's row. It writes nothing if the row is in another
+// segment.
 template <typename Name, int kBits, int kGroup, typename Number>
 [[kernel]] void gather_rows(device const uint* panels [[buffer(0)]],
                             device const int* ids [[buffer(1)]], device float* out [[buffer(2)]],

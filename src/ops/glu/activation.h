@@ -1,4 +1,4 @@
-// Activation: what an MLP's gate goes through. Checkpoints say it, and the op takes it.
+// Activation: the function of an MLP's gate. A checkpoint names it, and the op is told it.
 #pragma once
 
 #include <cstdint>

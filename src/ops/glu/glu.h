@@ -13,8 +13,8 @@ struct GluArgs {
 };
 
 // Computes out[t, i] = activation(gate[t, i]) * up[t, i]
-//   gate, up  [tokens, dim]; the last extent contiguous, rows at any stride: the halves of a joined
-//             product, or what another product and a part of a longer row have
+//   gate, up  [tokens, dim]; the last extent contiguous, rows at any stride: for example the halves
+//             of a joined product, or slices of two different products
 //   out       [tokens, dim], the same dtype, contiguous
 Tensor glu(Exec& exec, const Tensor& gate, const Tensor& up, const GluArgs& args);
 

@@ -4,8 +4,8 @@
 #include "ops/glu/glu_metal.h"
 #include "ops/rms_norm/float_run.metal.h"
 
-// A thread takes kWide elements of a row: 4 where every row begins at a multiple of 16 bytes, else
-// 1. gate, up [tokens, dim] at strides, out [tokens, dim]
+// A thread takes kWide elements of a row: 4 if every row begins at a multiple of 16 bytes, else 1.
+// gate, up [tokens, dim] at strides, out [tokens, dim]
 template <int kWide>
 [[kernel]] void glu(device const float* gate [[buffer(0)]], device const float* up [[buffer(1)]],
                     device float* out [[buffer(2)]], constant GluParameters& p [[buffer(3)]],

@@ -9,7 +9,7 @@ struct GluShape {
   int dim;
   float magnitude = 1;
   Activation activation = Activation::kSilu;
-  bool is_joined = true;  // gate and up are halves of a row, else up is the middle of another
+  bool is_joined = true;  // gate and up are halves of a row; else up is the middle of another row
   bool is_large = false;
 };
 

@@ -3,8 +3,8 @@
 #define PAGODA_GLU_METAL_H
 
 struct GluParameters {
-  int dim;          // of a row
-  int gate_stride;  // between rows
+  int dim;          // elements of a row
+  int gate_stride;  // elements between rows
   int up_stride;
   int is_gelu;  // Activation::kGeluTanh, else kSilu
 };

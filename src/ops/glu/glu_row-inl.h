@@ -1,4 +1,4 @@
-// glu of one row, for each target: x / (1 + e^-y), where y is
+// glu of one row, compiled for each target. The activation of x is x / (1 + e^-y), where y is
 //
 //   silu  x
 //   gelu  2 sqrt(2 / pi) (x + 0.044715 x^3), because (1 + tanh(z)) / 2 is 1 / (1 + e^-2z)
@@ -22,10 +22,10 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
-// Returns e^x for x in [-87, 88], off by 1.2 in the last bit at most. It is 2^n e^r with n whole:
-// adding 1.5 times 2^23 rounds to n and leaves it in the low bits. e^r is the polynomial of Cephes
-// (Moshier's expf). This is 1.7 times as fast as hn::Exp, which takes all x, and as close in silu
-// (1.3e-7).
+// Returns e^x for x in [-87, 88], off by at most 1.2 units in the last place. It is 2^n e^r for a
+// whole n: adding 1.5 * 2^23 rounds x / ln 2 to n and leaves n in the low bits. e^r is the
+// polynomial of Cephes (Moshier's expf). This is 1.7 times as fast as hn::Exp, which takes all x,
+// and as close in silu (1.3e-7).
 HWY_INLINE V exponential(V x) {
   const D d;
   const hn::RebindToSigned<D> di;
@@ -44,7 +44,7 @@ HWY_INLINE V exponential(V x) {
   return hn::BitCast(d, hn::Add(hn::BitCast(di, p), power));
 }
 
-// Returns y of a gate.
+// Returns the y of a gate (at the top of this file).
 template <Activation kActivation>
 HWY_INLINE V exponent_of(V gate) {
   if constexpr (kActivation == Activation::kSilu) return gate;
@@ -56,13 +56,13 @@ HWY_INLINE V exponent_of(V gate) {
 template <Activation kActivation>
 HWY_INLINE V gated(V gate, V up) {
   const D d;
-  // The activation has come to zero where it is cut off, or to the gate, within float32's last bit.
+  // Where the exponent is cut off, the activation is zero, or the gate, within float32's last bit.
   const V x = hn::Max(hn::Min(hn::Neg(exponent_of<kActivation>(gate)), hn::Set(d, 88.0f)),
                       hn::Set(d, -87.0f));
   return hn::Mul(hn::Div(gate, hn::Add(hn::Set(d, 1.0f), exponential(x))), up);
 }
 
-// Computes a row. gate, up, out [dim]; each element the same bits wherever it stands.
+// Computes a row. gate, up, out [dim]. The bits of an element do not depend on its place.
 template <Activation kActivation>
 inline void glu_row_of(const float* gate, const float* up, std::int64_t dim, float* out) {
   const D d;

@@ -2,9 +2,10 @@
 #include "backend/mlx/kernel.metal.h"
 #include "ops/kv_copy_blocks/kv_copy_blocks_metal.h"
 
-// A thread takes a word of a block, 16 bytes where the words of a token are whole ones of that size.
-// A block has runs, each of which has its tokens' words in their order: one run of elements, and one
-// of each head's scales. The sources are not written, nor are the destinations read.
+// A thread copies one word of a block: 16 bytes if a token's bytes are a multiple of that, else one
+// element. A block consists of runs, which have its tokens' words in order. An array of elements
+// has one run per block, an array of scales one for each head and scale. No source is written, and
+// no destination is read.
 //   copies  [copies, 3]: source, destination, tokens
 //   array   [blocks, runs, run_words]
 template <typename Word>

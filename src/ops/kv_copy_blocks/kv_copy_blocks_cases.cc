@@ -14,8 +14,8 @@ struct CopyShape {
   bool is_large = false;
 };
 
-// Returns the copy that is "token" i of these cases: from block 2 i + 1 to block 2 i, a whole block
-// or its first tokens.
+// Returns copy i, which the cases count as token i: from block 2 i + 1 to block 2 i, of the whole
+// block or of its first tokens.
 BlockCopy copy_of(const CopyShape& shape, int i) {
   return {.source = 2 * i + 1,
           .destination = 2 * i,

@@ -8,11 +8,11 @@
 namespace pagoda::cpu {
 namespace {
 
-// Bytes of keys worth a fork: below, a copy takes less time than waking the workers.
+// The fewest bytes of keys worth a fork: fewer are copied in less time than waking workers takes.
 constexpr std::int64_t kGrainBytes = 65536;
 
-// Copies the first `num_tokens` of each run of a block; extent 0 of the array is blocks, and each
-// has `runs` runs of a block's tokens.
+// Copies the first `num_tokens` of each run of a block. Extent 0 of the array is blocks, and a
+// block has `runs` runs of `block_size` tokens.
 void copy_tokens(const Tensor& array, std::int64_t runs, std::int64_t source,
                  std::int64_t destination, std::int64_t num_tokens, std::int64_t block_size) {
   const std::int64_t block_bytes =

@@ -18,7 +18,8 @@ Word largest_word(std::int64_t token_bytes, std::size_t element_bytes) {
   return element_bytes == 2 ? Word{"ushort", 2} : Word{"uchar", 1};
 }
 
-// Copies of one array, whose blocks have runs of `block_size` tokens, so many bytes each.
+// Returns the dispatch that copies blocks of one array, whose runs have `block_size` tokens of
+// `token_bytes` each.
 MetalDispatch dispatch_of(const Tensor& array, int index, std::int64_t block_size,
                           std::int64_t token_bytes, std::int64_t num_copies) {
   const Word word = largest_word(token_bytes, dtype_size(array.dtype()));

@@ -12,7 +12,7 @@ void copy_elements(const Tensor& elements, const BlockCopy& copy) {
     destination.bytes()[i] = source.bytes()[i];
 }
 
-// Copies the same tokens' scales, [num_blocks, kv_heads, num_scales, block_size].
+// Copies the scales of the same tokens: scales [num_blocks, kv_heads, num_scales, block_size].
 void copy_scales(const Tensor& scales, const BlockCopy& copy) {
   const std::int64_t block_size = scales.extent(3), runs = scales.extent(1) * scales.extent(2);
   bf16* const data = scales.data<bf16>();

@@ -1,4 +1,4 @@
-// The cache as mlx bodies of ops that write to it see it.
+// The KV cache among the inputs and outputs of mlx ops that write to it.
 #pragma once
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 
 namespace pagoda::mlx {
 
-// Adds the view's arrays to an op's inputs, and outputs that share their memory, in their order.
+// Adds the view's arrays, in order, to an op's inputs, and adds outputs that share their memory.
 inline void add_cache(const KvView& view, MlxOp& op) {
   for (const Tensor& array : view.arrays()) {
     op.outputs.push_back(
@@ -21,7 +21,7 @@ inline void add_cache(const KvView& view, MlxOp& op) {
   }
 }
 
-// The indices of a view's arrays among an op's inputs or outputs, from `first` on.
+// The indices of a view's arrays among an op's inputs or outputs, beginning with `first`.
 class CacheArrays {
  public:
   CacheArrays(const KvView& view, int first)
@@ -35,7 +35,7 @@ class CacheArrays {
   bool has_codes() const { return has_key_scales_ || has_value_scales_; }
   int keys() const { return keys_; }
   int values() const { return values_; }
-  // REQUIRES: has_codes(). In place of scales that keys, or values, have not are the others'.
+  // REQUIRES: has_codes(). If only keys or only values have scales, both functions return theirs.
   int key_scales() const { return has_key_scales_ ? keys_ + 1 : values_ + 1; }
   int value_scales() const { return has_value_scales_ ? values_ + 1 : keys_ + 1; }
 
@@ -46,8 +46,8 @@ class CacheArrays {
   int values_;
 };
 
-// Returns what writing to the cache reads of a step. Throws where a slot lies outside: MLX hands it
-// to who evaluates or reads.
+// Returns the parts of a step that a write to the cache reads. Throws if a slot is outside the
+// cache: evaluate() or read() of the Exec then returns the error.
 inline StepBatch batch_of_slots(const Tensor& slot_mapping, const KvView& view) {
   for (const std::int32_t slot : slot_mapping.span<std::int32_t>()) {
     if (slot >= view.num_slots()) {

@@ -1,4 +1,4 @@
-// encode_kv_entry() of quant/kv_entry.h in vectors, for each target, bit for bit.
+// encode_kv_entry() of quant/kv_entry.h in vectors, compiled for each target; the same bits.
 #if defined(PAGODA_KV_CODES_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef PAGODA_KV_CODES_INL_H
 #undef PAGODA_KV_CODES_INL_H
@@ -45,7 +45,7 @@ HWY_INLINE void copy_entry(const float* entry, std::int64_t head_dim, float* pad
   copy(rest);
 }
 
-// Loads a vector from x [count]; the first number stands for those behind the last.
+// Loads a vector from x [count]; lanes past the end get x[0].
 HWY_INLINE V load_entry(const float* x, std::int64_t i, std::int64_t count) {
   const D d;
   const V loaded = hn::LoadU(d, x + i);
@@ -54,7 +54,7 @@ HWY_INLINE V load_entry(const float* x, std::int64_t i, std::int64_t count) {
                         hn::Set(d, x[0]));
 }
 
-// Returns the bits of the largest magnitude of x [count], NaNs above all.
+// Returns the bits of the largest magnitude of x [count]. A NaN counts as the largest.
 HWY_INLINE std::uint32_t largest_magnitude(const float* x, std::int64_t count) {
   const DWords words;
   auto most = hn::Zero(words);
@@ -71,7 +71,7 @@ HWY_INLINE auto round_codes(V x, float least, float most) {
   return hn::NearestInt(hn::Min(hn::Max(x, hn::Set(d, least)), hn::Set(d, most)));
 }
 
-// Stores the bytes of the first `count` lanes at most.
+// Stores the first `count` lanes, or all if there are fewer, as bytes.
 template <typename T, class VInt>
 HWY_INLINE void store_bytes(VInt codes, std::int64_t count, T* to) {
   const hn::Rebind<T, D> bytes;
@@ -82,7 +82,7 @@ HWY_INLINE void store_bytes(VInt codes, std::int64_t count, T* to) {
   std::memcpy(to, rest, count);
 }
 
-// Does what encode_kv_int8() does of x [count], padded.
+// Encodes x [count], padded to whole vectors, as encode_kv_int8() does.
 HWY_INLINE bf16 encode_int8(const float* x, std::int64_t count, std::int8_t* to) {
   const D d;
   const std::uint32_t largest = largest_magnitude(x, count);
@@ -105,7 +105,7 @@ HWY_INLINE KvInt4Scales no_codes(KvInt4Scales scales, std::int64_t count, std::u
   return scales;
 }
 
-// Does what encode_kv_int4() does of x [count], padded, and a vector more.
+// Encodes x [count], padded to whole vectors and one more, as encode_kv_int4() does.
 HWY_INLINE KvInt4Scales encode_int4(const float* x, std::int64_t count, std::uint8_t* to) {
   const D d;
   if (largest_magnitude(x, count) >= 0x7f800000u) return no_codes({kKvNaN, kKvNaN}, count, to);
@@ -134,7 +134,7 @@ HWY_INLINE KvInt4Scales encode_int4(const float* x, std::int64_t count, std::uin
 
 }  // namespace codes
 
-// Returns the floats of memory that encode_entry() takes.
+// Returns the floats of memory that encode_entry() needs.
 constexpr std::int64_t coding_floats(std::int64_t head_dim) {
   return padded_entry(head_dim) + 16;
 }

@@ -1,22 +1,23 @@
-// Entries that a SIMD group writes to a KV cache: as numbers, or as the codes and scales that
-// quant/kv_int8.h and quant/kv_int4.h define, to the bit.
+// Writes entries to a KV cache, one SIMD group per entry: as numbers, or as the codes and scales
+// that quant/kv_int8.h and quant/kv_int4.h define, bit for bit.
 //
-// An entry lies in registers as kv_layout.metal.h has it, not yet rotated. Scales of a head's
-// consecutive positions follow one another; an int4's minimum lies block_size behind its scale.
+// An entry is in registers in the layout of kv_layout.metal.h, not yet rotated. The scales of a
+// head's consecutive positions are adjacent. The minimum of an int4 entry is block_size elements
+// after its scale.
 #ifndef PAGODA_KV_CODES_METAL_H
 #define PAGODA_KV_CODES_METAL_H
 
 #include "ops/kv_write/kv_entry.metal.h"
 #include "ops/kv_write/kv_layout.metal.h"
 
-// Returns 1 / scale, as quant/kv_scale.h has it from integers. Scales are positive.
+// Returns 1 / scale, computed with integers as in quant/kv_scale.h. Scales are positive.
 inline float kv_reciprocal(uint scale) {
   const uint quotient = (1u << 30) / (0x80u | (scale & 0x7fu));
   return as_type<float>(as_type<uint>(float(quotient)) + ((104u - (scale >> 7)) << 23));
 }
 
-// Rotates an entry whose numbers below 2^-60 count as 0. Returns the bits of the largest magnitude:
-// their order is that of the numbers, NaNs last.
+// Rotates an entry; numbers below 2^-60 count as 0. Returns the bits of the largest magnitude. Bits
+// are ordered like the magnitudes, and NaNs are the largest.
 template <int kHeadDim>
 inline uint rotate_counted(thread float* x, int lane) {
   constexpr int kRegisters = KvEntry<char, kHeadDim>::kRegisters;
@@ -29,7 +30,7 @@ inline uint rotate_counted(thread float* x, int lane) {
   return simd_max(largest);
 }
 
-// Writes numbers, of a type of KvElement without scales.
+// Writes an entry as numbers of a type without scales (KvElement).
 template <int kHeadDim, typename T>
 inline void write_entry(thread float* x, int lane, KvPlace place, device T* elements,
                         device ushort*) {
@@ -66,7 +67,7 @@ inline void write_entry(thread float* x, int lane, KvPlace place, device uchar* 
                         device ushort* scales) {
   constexpr int kRegisters = KvEntry<uchar, kHeadDim>::kRegisters;
   constexpr int kHalf = kHeadDim / 2;
-  constexpr int kHighLane = kHalf % 32;  // of lane 0's high code, and its register
+  constexpr int kHighLane = kHalf % 32;  // lane and register that have lane 0's high code
   constexpr int kHighRegister = kHalf / 32;
   device uchar* const codes = elements + entry_number(place) * kHalf;
   bool is_finite = rotate_counted<kHeadDim>(x, lane) < 0x7f800000u;
@@ -88,7 +89,7 @@ inline void write_entry(thread float* x, int lane, KvPlace place, device uchar* 
   uint scale = 0;
   if (has_codes) scale = narrowed<bfloat>(as_type<uint>(span * (1.0f / 15.0f)));
   const float reciprocal = has_codes ? kv_reciprocal(scale) : 0.0f;
-  int own[kRegisters + 1];  // one more, which a lane that takes the next register's may name
+  int own[kRegisters + 1];  // one more: a lane may read one past the last register
   own[kRegisters] = 0;
 #pragma unroll
   for (int i = 0; i < kRegisters; ++i) {

@@ -1,4 +1,4 @@
-// Runs of an entry's elements, written in a cache's type: the bits of core/half.h, NaNs too.
+// Writes runs of an entry's elements in a cache's type: the bits of core/half.h, also of NaNs.
 #ifndef PAGODA_KV_ENTRY_METAL_H
 #define PAGODA_KV_ENTRY_METAL_H
 
@@ -27,8 +27,8 @@ inline uint narrowed<half>(uint bits) {
   return sign | ((magnitude + 0xfffu + ((magnitude >> 13) & 1u) - 0x38000000u) >> 13);
 }
 
-// Writes kCount elements, which lie at a multiple of 16 bytes, or of all of them where they are
-// fewer bytes. kCount: 1, 2, 4 or 8.
+// Writes kCount elements: 1, 2, 4 or 8. The address is a multiple of their total size, or of 16
+// bytes if they are larger.
 template <int kCount, typename T>
 inline void store_entry(thread const float* from, device T* to) {
   if (kCount == 1) {

@@ -1,10 +1,10 @@
-// Entries of a KV cache (batch/kv_view.h): where they lie, and how one lies in the registers of a
-// SIMD group that rotates it (quant/kv_rotation.h): register i of a lane has dimension 32 * i + lane,
-// and zero past the end.
+// The layout of entries in a KV cache (batch/kv_view.h), and in the registers of a SIMD group that
+// rotates one (quant/kv_rotation.h). Register i of a lane has dimension 32 * i + lane, or zero past
+// the end.
 #ifndef PAGODA_KV_LAYOUT_METAL_H
 #define PAGODA_KV_LAYOUT_METAL_H
 
-// How a cache holds values of type T: char are codes of 8 bits, uchar two of 4 bits.
+// Traits of a cache's element type T: a char is a code of 8 bits, a uchar two codes of 4 bits.
 template <typename T>
 struct KvElement {
   enum { kNumScales = 0, kBits = 8 * sizeof(T) };
@@ -24,7 +24,7 @@ struct KvEntry {
   enum {
     kIsCoded = int(KvElement<T>::kNumScales) > 0,
     kElements = kHeadDim * int(KvElement<T>::kBits) / (8 * int(sizeof(T))),
-    kWidth = kHeadDim & -kHeadDim,  // of the rotation
+    kWidth = kHeadDim & -kHeadDim,  // width of the rotation
     kRegisters = (kHeadDim + 31) / 32
   };
 };
@@ -41,7 +41,7 @@ inline size_t entry_number(KvPlace place) {
   return size_t(place.slot) * place.kv_heads + place.kv_head;
 }
 
-// Returns where an entry's first scale lies, in [blocks, kv_heads, num_scales, block_size].
+// Returns the index of an entry's first scale in [blocks, kv_heads, num_scales, block_size].
 inline size_t scale_number(KvPlace place, int num_scales) {
   const size_t head = size_t(place.slot / place.block_size) * place.kv_heads + place.kv_head;
   return head * num_scales * place.block_size + place.slot % place.block_size;
@@ -52,7 +52,7 @@ inline float kv_scale_value(uint bits) {
   return as_type<float>(bits << 16);
 }
 
-// Rotates an entry: every butterfly is two sums, in the order that quant/kv_rotation.h has them.
+// Rotates an entry. A butterfly is a sum and a difference, in the order of quant/kv_rotation.h.
 template <int kHeadDim>
 inline void rotate_entry(thread float* x, int lane) {
   constexpr int kWidth = KvEntry<char, kHeadDim>::kWidth;

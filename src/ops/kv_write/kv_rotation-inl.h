@@ -1,5 +1,5 @@
-// rotate_kv_entry() of quant/kv_rotation.h in vectors, for each target: the same sums in the same
-// order, so the same bits.
+// rotate_kv_entry() of quant/kv_rotation.h in vectors, compiled for each target: the same sums in
+// the same order, so the same bits.
 #if defined(PAGODA_KV_ROTATION_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef PAGODA_KV_ROTATION_INL_H
 #undef PAGODA_KV_ROTATION_INL_H
@@ -22,8 +22,8 @@ using D = hn::CappedTag<float, 16>;
 using V = hn::Vec<D>;
 constexpr int kLanes = hn::MaxLanes(D());
 
-// Returns a + b in the lane of each a, a - b in that of each b, `half` lanes further on. A product
-// with 1 or -1 rounds nothing.
+// Returns a + b in the lane of each a, and a - b in the lane of its b, `half` lanes further on. The
+// products with 1 and -1 are exact.
 template <int half>
 HWY_INLINE V butterfly(V x, V partners) {
   const D d;
@@ -46,7 +46,8 @@ HWY_INLINE V rotate_lanes(V x, std::int64_t width) {
   return x;
 }
 
-// Rotates 4 vectors as far as a rotation of at least so many values is within them.
+// Does the part of an entry's rotation that stays within 4 vectors. REQUIRES: a rotation's run is a
+// multiple of them.
 HWY_INLINE void rotate_four(float* entry) {
   const D d;
   V x[4], y[4];
@@ -63,12 +64,12 @@ HWY_INLINE void rotate_four(float* entry) {
 
 }  // namespace rotation
 
-// Returns the floats of an entry in whole vectors.
+// Returns the floats of an entry that is padded to whole vectors.
 constexpr std::int64_t padded_entry(std::int64_t head_dim) {
   return (head_dim + 15) / 16 * 16;
 }
 
-// Rotates an entry [padded_entry(head_dim)] in place; what lies behind head_dim becomes anything.
+// Rotates an entry [padded_entry(head_dim)] in place; values past head_dim become arbitrary.
 HWY_INLINE void rotate_padded_entry(float* entry, std::int64_t head_dim) {
   namespace hn = hwy::HWY_NAMESPACE;
   using rotation::kLanes;

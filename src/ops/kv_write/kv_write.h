@@ -12,9 +12,9 @@ namespace pagoda {
 //   k, v  [tokens, num_kv_heads, head_dim]; the last extent contiguous, the others at any stride;
 //         rounded to the view's type (nearest even), or rotated and coded as quant/kv_int8.h and
 //         quant/kv_int4.h define it, bit for bit
-// Written in place. The returned view has the same memory and is the edge that orders this write
-// before later reads: read from it, and hand it back to the store. No two tokens of a step share a
-// slot.
+// Writes in place. The returned view has the same memory and is the graph's edge that orders this
+// write before later reads: read from it, and hand it back to the store. No two tokens of a step
+// share a slot.
 KvView kv_write(Exec& exec, const KvView& view, const Tensor& k, const Tensor& v,
                 const StepBatch& batch);
 

@@ -1,5 +1,5 @@
-// kv_write on Apple GPUs: kv_write into a cache of numbers, kv_write_codes where keys or values are
-// codes.
+// kv_write on Apple GPUs. Kernel kv_write writes to a cache of numbers, kv_write_codes to a cache
+// in which keys or values are codes.
 //   k, v          [tokens, kv_heads, head_dim] at strides
 //   slots         [tokens]
 //   keys, values  [slots, kv_heads, elements of an entry], of types K and V
@@ -8,7 +8,7 @@
 #include "ops/kv_write/kv_entry.metal.h"
 #include "ops/kv_write/kv_write_metal.h"
 
-// A thread takes kWide elements of a token's key and of its value: 4 where every head begins at a
+// A thread takes kWide elements of a token's key and of its value: 4 if every head begins at a
 // multiple of 16 bytes, else 1.
 template <typename K, typename V, int kWide>
 [[kernel]] void kv_write(device const float* k [[buffer(0)]], device const float* v [[buffer(1)]],
@@ -30,9 +30,9 @@ template <typename K, typename V, int kWide>
   store_entry<kWide>(run, values + to);
 }
 
-// A SIMD group takes a head's key, or its value, eight a threadgroup: first the keys'.
-//   key_scales, value_scales  [blocks, kv_heads, num_scales, block_size], or anything where that
-//                             has none
+// A SIMD group takes one head's key or value; a threadgroup has eight SIMD groups. Keys come first.
+//   key_scales, value_scales  [blocks, kv_heads, num_scales, block_size]; any buffer for keys or
+//                             values without scales
 template <typename K, typename V, int kHeadDim>
 [[kernel]] void kv_write_codes(device const float* k [[buffer(0)]],
                                device const float* v [[buffer(1)]],

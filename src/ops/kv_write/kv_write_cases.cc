@@ -19,7 +19,7 @@ struct KvWriteShape {
   bool is_large = false;
 };
 
-// Returns a slot for each token, in no order; every third token is padding where the shape says so.
+// Returns a slot for each token, in random order; with has_padding every third token is padding.
 std::vector<std::int32_t> slots_of(const KvWriteShape& shape) {
   std::vector<std::int32_t> slots(shape.num_blocks * shape.block_size);
   for (std::size_t i = 0; i < slots.size(); ++i) slots[i] = static_cast<std::int32_t>(i);

@@ -1,4 +1,4 @@
-// The cpu's kv_write of codes, on every instruction set of this machine: the codec's bits.
+// cpu's kv_write of codes has the codec's bits on every instruction set of this machine.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -19,8 +19,8 @@ namespace {
 constexpr std::uint32_t kKvWriteCodesSeed = 20241124;
 constexpr int kTokens = 24, kBlockSize = 5, kNumBlocks = 5, kHeads = 3;
 
-// Returns entries of every kind: random ones, zeros, one outlier, numbers that count as 0, and what
-// is not finite.
+// Returns entries of every kind: random ones, zeros, one outlier, numbers that count as 0, and
+// numbers that are not finite.
 std::vector<float> random_entries(std::mt19937& random, std::int64_t head_dim) {
   const float infinity = std::numeric_limits<float>::infinity();
   const float odd[] = {std::nanf(""), infinity, -infinity, 3e38f,   -3e38f,
@@ -64,7 +64,7 @@ TEST_P(KvWriteCodes, AreTheCodecs) {
       const Tensor x = exec->upload<float>(entries, {kTokens, kHeads, head_dim});
       const KvView view = allocate_kv_view(*exec, both(format), cache).value();
       const KvView written = kv_write(*exec, view, x, x, upload(*exec, host));
-      entries.resize(cache.num_elements());  // a slot without an owner stays zero
+      entries.resize(cache.num_elements());  // slots that no token writes stay zero
       const KvEntries expected = upload_kv_entries(*exec, format, entries, cache);
       ASSERT_TRUE(same_bytes(written.keys.elements, expected.elements));
       ASSERT_TRUE(same_bytes(written.keys.scales, expected.scales));

@@ -25,7 +25,7 @@ HWY_INLINE VWords word(std::uint32_t value) {
   return hn::Set(DWords(), value);
 }
 
-// Does what to_bf16() and to_f16() of core/half.h do, lane by lane: the same bits, of NaNs too.
+// Rounds each lane as to_bf16() and to_f16() of core/half.h do: to the same bits, also of NaNs.
 HWY_INLINE VWords narrowed(bf16 /*type*/, VWords bits) {
   const VWords odd = hn::And(hn::ShiftRight<16>(bits), word(1));
   const VWords rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(odd, word(0x7fff))));
@@ -107,7 +107,7 @@ void encode_tokens(const Tensor& entries, const std::int32_t* slots, std::int64_
 }
 
 // Writes tokens [begin, end) of entries [tokens, kv_heads, head_dim] into their slots of `cache`.
-// memory: coding_floats(head_dim) where it has codes.
+// memory: coding_floats(head_dim) floats, used if the cache has codes.
 void write_entries(const Tensor& entries, const std::int32_t* slots, std::int64_t begin,
                    std::int64_t end, const KvEntries& cache, float* memory) {
   switch (cache.format) {
@@ -123,7 +123,7 @@ void write_entries(const Tensor& entries, const std::int32_t* slots, std::int64_
   }
 }
 
-// Returns the floats that write_entries() takes.
+// Returns the floats of memory that write_entries() needs.
 std::int64_t memory_floats(std::int64_t head_dim) {
   return coding_floats(head_dim);
 }
@@ -139,7 +139,8 @@ HWY_EXPORT(memory_floats);
 
 namespace {
 
-// Elements of keys worth a fork: below, a write takes less time than waking the workers.
+// The fewest elements of keys worth a fork: fewer are written in less time than waking workers
+// takes.
 constexpr std::int64_t kGrainElements = 16384;
 constexpr std::int64_t kGrainCodes = 4096;
 

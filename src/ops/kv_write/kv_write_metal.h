@@ -6,8 +6,8 @@ struct KvWriteParameters {
   int kv_heads;
   int head_dim;
   int block_size;
-  int num_slots;       // of the cache; no token writes to another one
-  int k_token_stride;  // in elements, as all strides
+  int num_slots;       // of the cache; tokens with a slot past these are not written
+  int k_token_stride;  // in elements, like all strides
   int k_head_stride;
   int v_token_stride;
   int v_head_stride;

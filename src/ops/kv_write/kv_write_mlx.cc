@@ -9,7 +9,8 @@
 namespace pagoda::mlx {
 namespace {
 
-// Writes to a cache of numbers take runs of them, others a SIMD group an entry.
+// Returns the dispatch of a write. If the cache has numbers only, a thread writes a run of them;
+// else a SIMD group writes an entry.
 MetalDispatch dispatch_of(const KvView& view, const Tensor& k, const Tensor& v) {
   const CacheArrays cache(view, 0);
   const std::int64_t width = view.num_kv_heads() * view.head_dim();

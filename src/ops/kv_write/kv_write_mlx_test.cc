@@ -1,4 +1,4 @@
-// Promises of MLX's cache beyond the op's contract: it is written where it lies, in order, with
+// Promises of MLX's cache beyond the op's contract: it is written in place and in order, also with
 // steps in flight.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ struct Sequence {
   HostBatch host;
   int length = 0;
 
-  // The batch of its next `count` tokens.
+  // Returns the batch of the next `count` tokens.
   const HostBatch& advance(int count) {
     static constexpr int kBlocks[] = {2, 0, 3, 1};
     host.clear();
@@ -68,7 +68,8 @@ struct Sequence {
   }
 };
 
-// Returns entries whose elements tell their position, key or value, and place.
+// Returns entries whose elements encode their position, whether they are keys or values (the sign),
+// and their index.
 std::vector<float> rows_of(const HostBatch& host, float sign) {
   std::vector<float> rows;
   for (const std::int32_t position : host.positions) {
@@ -107,7 +108,7 @@ float rounded(float x, DType dtype) {
 
 class KvWriteMlxTest : public ::testing::TestWithParam<KvFormat> {};
 
-// The empty view stays alive, and costs no copy.
+// The empty view stays alive, yet the write copies nothing.
 TEST_P(KvWriteMlxTest, AStepThatSamplesNothingStoresItsEntriesInPlace) {
   const DType dtype = traits_of(GetParam()).dtype;
   const auto made = make_mlx_exec();
@@ -175,8 +176,8 @@ INSTANTIATE_TEST_SUITE_P(Formats, KvWriteMlxTest,
                                            KvFormat::kFloat16),
                          [](const auto& info) { return std::string(kv_format_name(info.param)); });
 
-// Returns entries that rounding, order or range would give other bits somewhere: one of every kind,
-// then random ones. Numbers below 2^-60 count as 0.
+// Returns entries whose codes would differ with another rounding, order of sums or range: one of
+// every kind, then random ones. Numbers below 2^-60 count as 0.
 std::vector<float> entries_of_all_kinds(std::int64_t head_dim, std::int64_t count) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   std::vector<float> entries = random_values(7, head_dim * count);
@@ -196,7 +197,7 @@ std::vector<float> entries_of_all_kinds(std::int64_t head_dim, std::int64_t coun
   return entries;
 }
 
-// Fails where codes and scales are not those of the codec.
+// Fails if codes or scales are not those of the codec.
 void expect_codes(Exec& exec, const KvEntries& cache, std::span<const float> entries,
                   std::span<const std::int32_t> slots) {
   const KvFormatTraits traits = traits_of(cache.format);
@@ -240,7 +241,7 @@ TEST(MlxCacheTest, CodesAreTheCodecs) {
   }
 }
 
-// Nothing is written outside the cache; the host says so, too.
+// A write outside the cache is dropped; on the host it is an error, too.
 TEST(MlxCacheTest, ASlotOutsideTheCacheIsAnError) {
   const auto made = make_mlx_exec();
   Exec& exec = *made;
@@ -260,7 +261,8 @@ TEST(MlxCacheTest, ASlotOutsideTheCacheIsAnError) {
               HasSubstr("expected a slot below 32, got 32"));
 }
 
-// One op writes what three would, where the cache lies. At position 0 nothing is rotated.
+// One op, rope_kv_write, writes to the cache in place. The angles are those of position 0, which
+// rotate nothing.
 TEST(MlxCacheTest, TheJoinedProductsKeysAndValuesAreStoredInPlace) {
   const auto made = make_mlx_exec();
   Exec& exec = *made;
@@ -268,7 +270,7 @@ TEST(MlxCacheTest, TheJoinedProductsKeysAndValuesAreStoredInPlace) {
   const std::byte* address = exec.read(empty.values.elements)->data();
   Sequence sequence;
   const HostBatch& host = sequence.advance(3);
-  std::vector<float> joined(3 * 4 * kWidth);  // twice as many heads of queries
+  std::vector<float> joined(3 * 4 * kWidth);  // q has twice as many heads as k and v
   for (std::size_t i = 0; i < joined.size(); ++i) joined[i] = static_cast<float>(i);
   std::vector<float> angles(3 * kHeadDim, 0.0f);
   for (int i = 0; i < 3 * kHeadDim; ++i) angles[i] = i / (kHeadDim / 2) % 2 == 0 ? 1.0f : 0.0f;
@@ -294,7 +296,7 @@ TEST(MlxCacheTest, TheJoinedProductsKeysAndValuesAreStoredInPlace) {
   }
 }
 
-// Returns the mean of what is stored, which a query of zeros gives: it weighs all keys alike.
+// Returns the attention of a query of zeros, which weighs all keys alike: the mean of the values.
 float mean_of_positions(int count, int channel) {
   return -(count + 1) / 2.0f + 0.0625f * channel;
 }
@@ -307,7 +309,7 @@ TEST(MlxCacheTest, StepsInFlightReadTheirOwnEntries) {
   std::vector<Tensor> outputs;
   std::vector<HostBatch> hosts;
   hosts.reserve(kNumBlocks * kBlockSize);
-  // The host does not wait for a step before it builds the next and hands it over.
+  // The host builds and submits each step without waiting for the one before.
   while (sequence.length < kNumBlocks * kBlockSize) {
     const HostBatch& host = hosts.emplace_back(sequence.advance(1));
     view = write_step(exec, view, host);
@@ -328,8 +330,8 @@ TEST(MlxCacheTest, StepsInFlightReadTheirOwnEntries) {
   }
 }
 
-// Blocks are adopted at once by another sequence, as after the end of one: the older read must
-// have been before.
+// Each step is a new sequence in the blocks of the sequence before it, as after the end of a
+// request. The older sequence's read must come before the newer one's write.
 TEST(MlxCacheTest, AnOlderReadInFlightIsBeforeANewerWrite) {
   const auto made = make_mlx_exec();
   Exec& exec = *made;
@@ -343,7 +345,7 @@ TEST(MlxCacheTest, AnOlderReadInFlightIsBeforeANewerWrite) {
     sequence.advance(20);
     HostBatch& host = hosts.emplace_back(sequence.host);
     for (std::int32_t& position : host.positions)
-      position += step * 20;  // tells the steps apart in rows_of
+      position += step * 20;  // so that rows_of() differs between steps
     view = write_step(exec, view, host);
     host.positions = Sequence().advance(20).positions;
     const Tensor q =
@@ -363,7 +365,7 @@ TEST(MlxCacheTest, AnOlderReadInFlightIsBeforeANewerWrite) {
 class MlxCacheOfFormats : public ::testing::TestWithParam<KvFormats> {};
 
 TEST_P(MlxCacheOfFormats, MemoryAndAddressStayOverThousandsOfSteps) {
-  // Reused memory may be larger than what was asked for: without reuse the count is exact.
+  // Reused memory may be larger than requested. Without reuse, MLX's count of memory is exact.
   const std::size_t cache_limit = mx::set_cache_limit(0);
   const auto made = make_mlx_exec();
   Exec& exec = *made;
@@ -388,7 +390,7 @@ TEST_P(MlxCacheOfFormats, MemoryAndAddressStayOverThousandsOfSteps) {
     ASSERT_TRUE(exec.evaluate(roots).ok());
     ASSERT_TRUE(exec.read(out).ok());
     if (step % (kNumBlocks * kBlockSize) != 0) continue;
-    // The same point of the same cycle each time, with nothing in flight.
+    // Checked once per cycle, always at the same point of it, with nothing in flight.
     ASSERT_EQ(addresses(), first_addresses);
     mx::synchronize();
     if (step <= kNumBlocks * kBlockSize) memory = mx::get_active_memory();

@@ -4,7 +4,7 @@
 namespace pagoda::reference {
 namespace {
 
-// Where a token's entries go: its block, and its place there.
+// A token's slot: its block, and its offset in the block.
 struct Slot {
   std::int64_t block;
   std::int64_t offset;
@@ -23,7 +23,7 @@ void write_codes(std::span<float> entry, const KvEntries& to, std::int64_t at, b
     scales[i * to.elements.extent(1)] = found[i];
 }
 
-// Writes an entry [head_dim], and changes it.
+// Writes an entry [head_dim]; the entry is clobbered.
 void write_entry(std::span<float> entry, const KvEntries& to, const Slot& slot, std::int64_t head) {
   const std::int64_t block_size = to.elements.extent(1), heads = to.elements.extent(2);
   const std::int64_t at =

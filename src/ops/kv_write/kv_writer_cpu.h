@@ -1,4 +1,4 @@
-// KvWriter: the cpu backend's write of some tokens to a cache, for the ops that it is a part of.
+// KvWriter: writes some tokens to a cache on the cpu backend, for all ops that do this.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ class KvWriter {
   // REQUIRES: view and batch outlive the writer.
   KvWriter(Exec& exec, const KvView& view, const StepBatch& batch);
 
-  // Writes tokens [begin, end) of k and v, as kv_write() takes them. Threads write at a time, each
-  // with its own number.
+  // Writes tokens [begin, end) of k and v, as kv_write() takes them. Several threads may write at
+  // once, each with its own number.
   void write(const Tensor& k, const Tensor& v, std::int64_t begin, std::int64_t end,
              int thread) const;
 

@@ -1,4 +1,4 @@
-// Errors as Anthropic's API has them.
+// Errors in the shape of Anthropic's API.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -8,7 +8,7 @@
 
 namespace pagoda {
 
-// Returns {"type": "error", "error": {"type", "message"}}: the body of an error, or a stream's event.
+// Returns {"type": "error", "error": {"type", "message"}}: a response's body, or a stream's event.
 nlohmann::json anthropic_error(const ApiError& error);
 std::string anthropic_error_body(const ApiError& error);
 nlohmann::json anthropic_error_schema();

@@ -48,7 +48,7 @@ void MessageOutput::open(const AnswerPart& part, std::vector<Json>& events) {
 void MessageOutput::close(std::vector<Json>& events) {
   if (block_.is_null()) return;
   if (kind_ == Kind::kCall) {
-    // Arguments that the answer's end cuts off are no object.
+    // If the arguments were cut off, they are no JSON object, and `input` stays empty.
     const Json input = Json::parse(text_, nullptr, /*allow_exceptions=*/false);
     if (input.is_object()) block_["input"] = input;
   } else {

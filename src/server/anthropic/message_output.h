@@ -1,4 +1,4 @@
-// MessageOutput: the blocks of an answer of /v1/messages, and the events that tell of them.
+// MessageOutput: the content blocks of an answer of /v1/messages, and the stream's events for them.
 #pragma once
 
 #include <string>
@@ -14,9 +14,9 @@ class MessageOutput {
  public:
   using Json = nlohmann::json;
 
-  // Takes the next part of the answer. What a stream tells of it is appended to `events`.
+  // Adds the next part of the answer, and appends the part's stream events to `events`.
   void add(const AnswerPart& part, std::vector<Json>& events);
-  // Ends the block that is open.
+  // Ends the open block, if there is one, and appends its last event.
   void close(std::vector<Json>& events);
 
   // Returns the blocks that have ended.
@@ -26,8 +26,8 @@ class MessageOutput {
   void open(const AnswerPart& part, std::vector<Json>& events);
 
   Json blocks_ = Json::array();
-  Json block_;                                          // that is open; null: none is
-  AnswerPart::Kind kind_ = AnswerPart::Kind::kContent;  // of it
+  Json block_;                                          // the open block; null: none
+  AnswerPart::Kind kind_ = AnswerPart::Kind::kContent;  // of the open block
   std::string text_;
 };
 

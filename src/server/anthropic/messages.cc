@@ -19,7 +19,7 @@ class MessageReader {
   MessageReader(std::unique_ptr<ChatJob> job, std::unique_ptr<GenerationGroup> group)
       : job_(std::move(job)), answer_(*job_, std::move(group)) {}
 
-  // Takes what is ready. Returns why the answer failed, if it did.
+  // Takes the parts that are ready, and appends their events. Returns the error of a failed answer.
   std::optional<ApiError> take(std::vector<json>& events) {
     auto error =
         answer_.take([&](const AnswerPart& part, const TextPiece&) { output_.add(part, events); });
@@ -29,7 +29,7 @@ class MessageReader {
 
   bool finished() const { return answer_.finished(); }
 
-  // Returns the message as far as it has come.
+  // Returns the message with the blocks that have ended so far.
   json message() const {
     return {{"id", job_->identity.id},     {"type", "message"},
             {"role", "assistant"},         {"model", job_->identity.model},
@@ -37,7 +37,7 @@ class MessageReader {
             {"stop_sequence", nullptr},    {"usage", usage()}};
   }
 
-  // Returns why it ended.
+  // Returns the fields that say why the message ended.
   json end() const {
     const auto& stop_string = answer_.stop_string();
     std::string reason = "end_turn";
@@ -93,7 +93,8 @@ class MessageStream : public EventStream {
     std::vector<json> events;
     const auto error = reader_.take(events);
     std::string text;
-    // Tokens of the prompt are counted with the answer's first one.
+    // The first event has the number of cached tokens, which is known with the answer's first
+    // token.
     if (!has_begun_ && (error || !events.empty() || reader_.finished())) {
       has_begun_ = true;
       json message = reader_.message();
@@ -140,7 +141,8 @@ ApiResult<std::unique_ptr<ChatJob>> read_message_job(ApiService& service,
 
 HttpReply tell_count(ApiService& service, std::unique_ptr<ChatJob> job, const Wake&) {
   const std::size_t num_tokens = job->prompt_token_ids.size();
-  // No answer is to come, so the rest is checked as if there were room for any.
+  // Nothing is generated, so lengths don't matter. The other fields are checked with a short
+  // prompt.
   job->generation.max_tokens.reset();
   job->prompt_token_ids.resize(1);
   if (auto error = check_chat(*job, service.model)) return {error_response(*error), {}};

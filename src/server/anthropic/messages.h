@@ -1,4 +1,4 @@
-// /v1/messages and /v1/messages/count_tokens, Anthropic's Messages API: a translation onto chats.
+// Anthropic's Messages API, translated to chat requests: /v1/messages and its count_tokens.
 #pragma once
 
 #include "server/base/http_message.h"
@@ -7,7 +7,8 @@
 namespace pagoda {
 
 HttpReply handle_messages(ApiService& service, const HttpRequest& request, const Wake& wake);
-// Refuses what handle_messages() would, but for max_tokens, which may be anything.
+// Counts a prompt's tokens. Refuses the requests that handle_messages() refuses, except for their
+// length: max_tokens may be missing, and the prompt may be longer than the context.
 HttpReply handle_message_count(ApiService& service, const HttpRequest& request, const Wake& wake);
 
 }  // namespace pagoda

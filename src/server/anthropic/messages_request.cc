@@ -22,7 +22,7 @@ bool has_text(const RequestJson& object, const char* key) {
   return value_of(object, key).is_string();
 }
 
-// Returns a text, or those of a list of text blocks together; nothing for anything else.
+// Returns a text, or a list's text blocks joined by newlines; nullopt for other content.
 std::optional<std::string> block_text(const RequestJson& content) {
   if (content.is_string()) return content.get<std::string>();
   if (!content.is_array() || content.size() > kMaxParts) return {};
@@ -36,7 +36,7 @@ std::optional<std::string> block_text(const RequestJson& content) {
   return text;
 }
 
-// One of Anthropic's messages as a chat's: results of tools are messages of their own there.
+// A translator of one message to chat messages. Tool results become messages of their own.
 class MessageTranslator {
  public:
   MessageTranslator(std::size_t index, RequestJson& messages)
@@ -141,7 +141,7 @@ MaybeError read_system(const RequestJson& value, MessagesRequest& request) {
   return {};
 }
 
-// Reads tools, and rewrites them as chats have them.
+// Reads tools, and rewrites them in the form of chat requests.
 MaybeError read_anthropic_tools(const RequestJson& value, MessagesRequest& request) {
   if (!value.is_array()) return wrong_type("tools", "a list of tools", value);
   RequestJson tools = RequestJson::array();
@@ -204,7 +204,7 @@ MaybeError read_thinking(const RequestJson& value, MessagesRequest& request) {
   return read_inner_fields(value, fields, "thinking");
 }
 
-// Returns a schema of this page in which texts and lists of text blocks are filled in.
+// Returns a schema of this file with its placeholders ({text}, {block}, {texts}, {parts}) replaced.
 std::string with_texts(std::string_view schema) {
   const std::string text = R"({"type": "string", "maxLength": 16777216})";
   const std::string block = fmt::format(
@@ -242,7 +242,7 @@ constexpr std::string_view kAnthropicToolsSchema =
         "type": {"enum": ["custom", null]}, "description": {"type": ["string", "null"], "maxLength": 16777216},
         "name": {"type": "string", "minLength": 1, "maxLength": 256, "pattern": "^[A-Za-z0-9_.:/-]+$"},
         "input_schema": {"type": ["object", "null"]}, "strict": {"type": ["boolean", "null"]}}}})";
-// Less than is taken: calls that must be made are a grammar, which has rules of its own.
+// The schema omits "any" and "tool": they need a grammar, which has rules of its own.
 constexpr std::string_view kChoiceSchema =
     R"({"type": "object", "required": ["type"], "properties": {"type": {"enum": ["auto", "none"]},
         "disable_parallel_tool_use": {"type": ["boolean", "null"]}}})";
@@ -291,7 +291,8 @@ nlohmann::json schema_of_message_fields() {
 
 nlohmann::json message_count_schema() {
   nlohmann::json schema = schema_of_message_fields();
-  schema["properties"]["max_tokens"].erase("format");  // a bound of the model's, for its answers
+  // The format bounds max_tokens by the context, which matters only if an answer is generated.
+  schema["properties"]["max_tokens"].erase("format");
   return schema;
 }
 
@@ -314,7 +315,7 @@ ApiResult<MessagesRequest> read_messages_request(const std::string& body, bool g
   if (!request.system.is_null()) messages.push_back(request.system);
   for (const RequestJson& message : request.messages) messages.push_back(message);
   if (auto error = read_messages(messages, request.chat.prompt)) return std::move(*error);
-  // An answer that the request begins goes on.
+  // If the last message is a text of the assistant, the answer continues it.
   const RequestJson& last = messages.back();
   const bool goes_on = last.at("role") == RequestJson("assistant") &&
                        last.at("content").is_string() && !last.contains("tool_calls");

@@ -1,5 +1,5 @@
-// POST /v1/messages and /v1/messages/count_tokens: their fields (Anthropic's Messages API), and the
-// chat that they come to.
+// POST /v1/messages and /v1/messages/count_tokens (Anthropic's Messages API): their fields, and the
+// chat request that a body is translated to.
 #pragma once
 
 #include <string>
@@ -12,16 +12,16 @@ namespace pagoda {
 
 struct MessagesRequest {
   ChatRequest chat;
-  RequestJson system;                           // as a chat's message; null: none
-  RequestJson messages = RequestJson::array();  // as a chat's
+  RequestJson system;                           // a chat message; null: not sent
+  RequestJson messages = RequestJson::array();  // chat messages
 };
 
 std::vector<Field> messages_field_table(MessagesRequest& request);
 nlohmann::json messages_request_schema();
-// Describes the same where nothing is generated: max_tokens may be missing, and be anything.
+// Describes a request for counting: max_tokens may be missing, or larger than the context.
 nlohmann::json message_count_schema();
 
-// Reads a body of either endpoint: max_tokens is required where `generates`.
+// Reads a body of either endpoint. `generates`: an answer is wanted, so max_tokens is required.
 ApiResult<MessagesRequest> read_messages_request(const std::string& body, bool generates,
                                                  std::vector<std::string>& unknown_names);
 

@@ -1,4 +1,4 @@
-// The parts of JSON schemas that tell of answers in /openapi.json.
+// Parts of the JSON schemas that describe answers in /openapi.json.
 #pragma once
 
 #include <utility>
@@ -7,7 +7,7 @@
 
 namespace pagoda {
 
-// Makes the schema of an object with these properties, all of them always there.
+// Makes the schema of an object with these properties, all of them required.
 inline nlohmann::json object_schema(nlohmann::json properties) {
   nlohmann::json names = nlohmann::json::array();
   for (const auto& [name, schema] : properties.items()) names.push_back(name);
@@ -26,7 +26,7 @@ inline nlohmann::json text_or_null_schema() {
   return {{"type", {"string", "null"}}};
 }
 
-// Makes the schema of error_body().
+// Makes the schema of what error_body() returns.
 inline nlohmann::json error_schema() {
   return object_schema({{"error", object_schema({{"message", text_schema()},
                                                  {"type", text_schema()},

@@ -10,7 +10,7 @@ nlohmann::json text_or_null(const std::string& text) {
   return text.empty() ? nlohmann::json(nullptr) : nlohmann::json(text);
 }
 
-// A message may quote what the client sent, however long that is.
+// The bound of a message, which may quote a client's text of any length.
 constexpr std::size_t kMaxMessageBytes = 1000;
 
 }  // namespace
@@ -55,7 +55,7 @@ std::string error_body(const ApiError& error) {
                    {"type", error.type()},
                    {"param", text_or_null(error.param)},
                    {"code", text_or_null(error.code)}};
-  // The message may quote what is not UTF-8.
+  // The message may quote a client's invalid UTF-8, which json_text() replaces.
   return json_text(body);
 }
 

@@ -1,5 +1,5 @@
-// ApiError: what is wrong with a request, as a value. Each API has its own shape for one, in which it
-// is written last (server/base/error_response.h).
+// ApiError: what is wrong with a request, as a value. It is written when it is sent, since each API
+// has its own shape for errors (server/base/error_response.h).
 #pragma once
 
 #include <string>
@@ -12,15 +12,15 @@
 namespace pagoda {
 
 struct ApiError {
-  int status = 400;  // HTTP's
+  int status = 400;  // HTTP status
   std::string message;
-  std::string param;  // the field at fault; "": none, null in JSON
-  std::string code;   // for programs to tell errors apart; "": null in JSON
+  std::string param;  // the field at fault; "": none (null in JSON)
+  std::string code;   // identifies the error for programs; "": none (null in JSON)
 
-  std::string_view type() const;  // OpenAI's; follows from the status
+  std::string_view type() const;  // OpenAI's error type, derived from the status
 };
 
-// A value, or the error that a client is told: Result's face, with an ApiError for a Status.
+// A value, or the error for the client: like Result, with an ApiError in place of a Status.
 template <typename T>
 class [[nodiscard]] ApiResult {
  public:
@@ -42,15 +42,15 @@ class [[nodiscard]] ApiResult {
   std::variant<T, ApiError> content_;
 };
 
-// Makes the error for a request that is wrong.
+// Makes the error for an invalid request.
 ApiError bad_request(std::string param, std::string message, std::string code = "");
-// Translates an error of the engine or the text layer: 400, 404, 429 or 503 with Retry-After, or
-// 500 by the status' code. `param`: the field at fault, where the status does not say it.
+// Translates an error of the engine or the text layer, by its code: to 400, 404, 429, 503 or 500.
+// `param`: the field at fault, if the status does not name it.
 ApiError api_error(const Status& status, std::string param = "");
 
-// Returns the message, cut off where it quotes too much of what the client sent.
+// Returns the message. A very long one is cut off, since it may quote the client's text.
 std::string shown_message(const ApiError& error);
-// Returns the body that tells of it: {"error": {"message", "type", "param", "code"}}, OpenAI's shape.
+// Returns a body in OpenAI's shape: {"error": {"message", "type", "param", "code"}}.
 std::string error_body(const ApiError& error);
 
 }  // namespace pagoda

@@ -6,8 +6,7 @@
 
 namespace pagoda {
 
-// Returns the text for those bytes: 4 characters for each 3, the last ones padded. REQUIRES: fewer
-// than 1.5 GB.
+// Returns the bytes as text: 4 characters for each 3, the last ones padded. REQUIRES: < 1.5 GB.
 std::string base64(std::string_view bytes);
 
 }  // namespace pagoda

@@ -40,7 +40,7 @@ HttpResponse failure_response(std::string_view what, const std::exception& error
   try {
     return response_of(what, error);
   } catch (const std::bad_alloc&) {
-    return {.status = 503, .content_type = ""};  // without a text, for which there is no memory
+    return {.status = 503, .content_type = ""};  // there is no memory for a text
   }
 }
 

@@ -1,5 +1,5 @@
-// Responses that tell of errors. They hold the error as a value until they are sent: the API of the
-// request's path then writes it.
+// Responses that report errors. A response holds its error as a value until it is sent. Then the
+// API of the request's path writes the error in its own shape.
 #pragma once
 
 #include <exception>
@@ -13,21 +13,21 @@
 
 namespace pagoda {
 
-// Returns the body that tells of an error in the API of a path; "": the path is not known.
-// Thread-safe.
+// A function that returns an error as a body, in the shape of the API at `path`; "": the path is
+// not known. Thread-safe.
 using ErrorWriter = std::function<std::string(std::string_view path, const ApiError&)>;
 
 HttpResponse error_response(ApiError error);
 
-// Logs what has stopped `what`, the work on a request, and returns its answer: 503 where there was
-// no memory or no thread for it, 500 for anything else.
+// Logs the error that stopped `what`, the work on a request. Returns the response: 503 if memory or
+// a thread was lacking, 500 for any other error.
 HttpResponse failure_response(std::string_view what, const std::exception& error);
 
-// Writes the error that a response holds, if it does; without a text where no memory is left.
+// Writes the error that a response holds, if any, as its body: an empty one if no memory is left.
 void write_error(HttpResponse& response, const ErrorWriter& writer, std::string_view path);
 
-// Makes a response's text one that counts, in a request's account. A response whose text has no room
-// becomes the error that says so.
+// Moves a response's text into one that counts in a request's account. If the account has no room
+// for the text, the response becomes an error that says so.
 void count_text(HttpResponse& response, const std::shared_ptr<MemoryAccount>& held,
                 const ErrorWriter& writer, std::string_view path);
 

@@ -1,9 +1,9 @@
-// HTTP as a handler sees it: a whole request in, and one of three kinds of reply out. No socket and
-// no library here.
+// HTTP as a handler sees it: a whole request in, and one of three kinds of reply out. There are no
+// sockets here, and no HTTP library.
 //
 // A reply that is still being computed is polled: the connection calls poll() once at first and
-// again after each call of the request's Wake. So a client that reads slowly only delays its own
-// polls, and one that goes away destroys the reply, which cancels its work.
+// again after each call of the request's Wake. So a client that reads slowly delays only its own
+// polls. When a client disconnects, its reply is destroyed, which cancels the work.
 #pragma once
 
 #include <functional>
@@ -25,12 +25,13 @@ class RequestTrace;
 
 using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
 
-// The part of a request that its answer needs to the end.
+// The part of a request that is kept until its answer ends.
 struct RequestOrigin {
   std::string client;                   // HttpRequest::client
-  Clock::TimePoint arrival;             // of its last byte
-  std::shared_ptr<RequestTrace> trace;  // null: it is not traced
-  // The account of all that is kept for it until its answer has been sent. Not null for a handler.
+  Clock::TimePoint arrival;             // when the request's last byte came
+  std::shared_ptr<RequestTrace> trace;  // null: the request is not traced
+  // The account of all memory that is kept for the request until its answer has been sent. It is
+  // not null when a handler gets it.
   std::shared_ptr<MemoryAccount> held;
 };
 
@@ -40,14 +41,14 @@ struct HttpRequest {
   std::string query;    // after '?', undecoded
   HttpHeaders headers;  // names in lower case
   std::string body;
-  std::string client;  // KnownClient::id, by the API key that it brought; empty: none is needed
-  std::string client_name;             // KnownClient::name, for the log; empty: it has none
-  std::optional<HeldBytes> held_body;  // for as long as the request is kept
-  Clock::TimePoint arrival = Clock::system().now();  // of its last byte
-  std::shared_ptr<RequestTrace> trace;               // of RequestOrigin, as the next one
+  std::string client;       // KnownClient::id of its API key; empty: the server has no keys
+  std::string client_name;  // KnownClient::name, for the log; empty: none
+  std::optional<HeldBytes> held_body;                // counts `body` in the memory budget
+  Clock::TimePoint arrival = Clock::system().now();  // when the last byte came
+  std::shared_ptr<RequestTrace> trace;               // this and the next: as in RequestOrigin
   std::shared_ptr<MemoryAccount> held = {};
 
-  // Returns the first header of that (lower-case) name, or "".
+  // Returns the value of the first header of that (lower-case) name, or "".
   std::string_view header(std::string_view name) const;
   RequestOrigin origin() const { return {client, arrival, trace, held}; }
 };
@@ -56,62 +57,62 @@ struct HttpResponse {
   int status = 200;
   std::string content_type = "application/json";
   HttpHeaders headers;
-  std::string body;                    // counted by the connection, once it has it
-  SharedText shared_body = {};         // instead: one that counts already, once for all holders
-  std::optional<ApiError> error = {};  // instead: one that is not written yet
+  std::string body;                    // the connection counts it in the memory budget
+  SharedText shared_body = {};         // in place of `body`: counted already, once for all users
+  std::optional<ApiError> error = {};  // in place of `body`: an error that is not written yet
 
   std::string_view text() const { return shared_body ? shared_body->view() : body; }
 };
 
 struct HttpReply;
 
-// A reply that is not known yet. Calls come one at a time, from any of the server's threads.
+// A reply that is still being computed. Calls come one at a time, from any of the server's threads.
 class PendingReply {
  public:
   virtual ~PendingReply() = default;
-  // Returns the reply, once it is known: a response, a stream, or another one to wait for.
+  // Returns the reply once it is there: a response, a stream, or another pending reply.
   virtual std::optional<HttpReply> poll() = 0;
 };
 
-// A text/event-stream, or another text, sent as it comes.
+// A text/event-stream, or another text, that is sent while it is generated.
 class EventStream {
  public:
   virtual ~EventStream() = default;
   virtual std::string_view content_type() const { return "text/event-stream; charset=utf-8"; }
-  // Returns what is sent while nothing is ready, so that proxies keep the connection; "": nothing.
+  // Returns what is sent while no event is ready, so that proxies keep the connection; "": nothing.
   virtual std::string_view keep_alive() const { return ": keep-alive\n\n"; }
-  // Returns events that are ready, formatted; empty if there are none. Called again until then.
+  // Returns the events that are ready, formatted; empty if there are none. Called until finished().
   virtual std::string poll() = 0;
-  // Returns whether nothing comes after what poll() has returned.
+  // Returns whether poll() has returned the last events.
   virtual bool finished() const = 0;
-  // Returns the events that tell of an error which ends it, of up to kSmallTextBytes. Nothing is
-  // asked of it any more.
+  // Returns the events that report an error which ends the stream, of up to kSmallTextBytes. No
+  // further call follows.
   virtual std::string last_words(const ApiError& error) = 0;
 };
 
 struct HttpReply {
   std::variant<HttpResponse, std::unique_ptr<PendingReply>, std::unique_ptr<EventStream>> content;
-  HttpHeaders headers;  // besides the content's own
+  HttpHeaders headers;  // sent besides the content's own headers
 
-  // Takes the content of the reply that a pending one waited for, and adds its headers.
+  // Replaces a pending reply's content by that of `next`, and adds the headers of `next`.
   void become(HttpReply next);
 };
 
-// Thread-safe; cheap; asks the connection to poll again. It may be kept for longer than the reply,
-// but no call may be under way once the reply is destroyed.
+// A callback that asks the connection to poll again. Thread-safe and cheap. It may be kept longer
+// than the reply, but no call may be running when the reply is destroyed.
 using Wake = std::function<void()>;
 
-// Called on the server's threads, many at a time, with a request of which only the header has come.
-// Returns the answer where none of the body need be read, so that no client sends a long body for a
-// refusal. It writes into the request who the client is.
+// Called on the server's threads, concurrently, when only a request's header has come. Returns the
+// answer if the body need not be read, so that no client sends a long body only to be refused.
+// Stores in the request who the client is.
 using HttpGate = std::function<std::optional<HttpResponse>(HttpRequest&)>;
-// Called on the server's threads, many at a time, with whole requests that the gate has let pass.
+// Called on the server's threads, concurrently, with whole requests that the gate has accepted.
 using HttpHandler = std::function<HttpReply(HttpRequest, Wake)>;
 
-// Returns the text with its ASCII letters in lower case, as names of headers and hosts compare.
+// Returns the text with its ASCII letters in lower case, for comparing names of headers and hosts.
 std::string lower_case(std::string_view text);
 
-// Returns "Not Found" for 404; "" for a status that nothing here sends.
+// Returns the phrase of a status, such as "Not Found" for 404; "" for a status that is never sent.
 std::string_view reason_phrase(int status);
 
 }  // namespace pagoda

@@ -9,16 +9,17 @@
 namespace pagoda {
 namespace {
 
-// The bytes that a value takes once it is read: 16 bytes, and as much again while the list that
-// holds it grows. A list or an object takes its memory besides, and so does a string or a name.
+// The memory of a parsed value: 16 bytes, and 16 more while the list that holds it grows. A list,
+// an object, a string or a name takes the additional bytes below.
 constexpr std::size_t kValueBytes = 32;
 constexpr std::size_t kContainerBytes = 96;
 constexpr std::size_t kStringBytes = 96;
 
-// Faults of a body's values, looked for before any is built.
+// Offsets of what is wrong with a body's values, found before any value is built.
 struct JsonMeasures {
-  std::size_t too_deep_at = std::string_view::npos;   // the bracket that opens one level too many
-  std::size_t too_large_at = std::string_view::npos;  // the byte by which they take too much memory
+  std::size_t too_deep_at = std::string_view::npos;  // the bracket that opens one level too many
+  // The byte at which the values take too much memory.
+  std::size_t too_large_at = std::string_view::npos;
 };
 
 // Returns the offset of the quote that ends a string, whose text begins at `i`; or the text's end.
@@ -27,7 +28,7 @@ std::size_t end_of_string(std::string_view text, std::size_t i) {
   return i;
 }
 
-// Needs no well-formed JSON; ends where it is too deep or too large.
+// Measures a text, which need not be valid JSON. Stops where it is too deep or too large.
 JsonMeasures measure_json(std::string_view text) {
   std::size_t num_bytes = 0;
   int depth = 0;
@@ -89,7 +90,7 @@ ApiResult<RequestJson> parse_json_body(std::string_view body) {
     }
     return value;
   } catch (const nlohmann::json::parse_error& error) {
-    // Its byte counts what was read, the one at fault included.
+    // `error.byte` is the number of bytes read, including the one at fault.
     const std::size_t at = error.byte == 0 ? 0 : error.byte - 1;
     return bad_request("", fmt::format("the body is not valid JSON at byte {}", at),
                        "invalid_json");

@@ -12,20 +12,20 @@
 
 namespace pagoda {
 
-// Arrays and objects within one another. Deeper bodies are refused, because what visits a value
-// recurses.
+// The most levels of nested arrays and objects. Deeper bodies are refused, because functions that
+// visit values are recursive.
 inline constexpr int kMaxJsonDepth = 64;
 
-// The memory that a body's values may take, besides the bytes of their strings. A value takes 32
-// bytes, and a string, a list or an object, of two or three bytes in a body, takes 96 more. Two
-// million token ids have room.
+// The most memory that a body's values may take, besides the bytes of their strings. A value takes
+// 32 bytes. A string, a list or an object takes 96 more, even if it is two bytes long in the body.
+// Two million token ids fit.
 inline constexpr std::size_t kMaxJsonBytes = 64 << 20;
 
-// Parses the body's object. Errors name the byte: not UTF-8, not JSON (NaN and numbers beyond a
-// double among it), too deep; or say that its values take too much memory, or that it is no object.
+// Parses a body, which must be an object. Errors: invalid UTF-8, invalid JSON (also NaN and numbers
+// beyond a double), too deep, too much memory for its values, not an object. Most name the byte.
 ApiResult<RequestJson> parse_json_body(std::string_view body);
 
-// Returns the 200 whose body is that value.
+// Returns a response of status 200 with that value as its body.
 HttpResponse json_response(const nlohmann::json& body);
 
 }  // namespace pagoda

@@ -13,10 +13,10 @@ namespace pagoda {
 
 enum class LogFormat : std::uint8_t { kText, kJson };
 
-// The name of the logger whose messages are members of the line's object, in JSON.
+// The name of a logger for JSON: its messages are members of the line's object.
 inline constexpr std::string_view kFieldsLogger = "pagoda_fields";
 
-// Makes all loggers that share the default one's sinks write that way, from here on.
+// Sets the format of all loggers that share the default logger's sinks.
 void use_log_format(LogFormat format);
 
 }  // namespace pagoda

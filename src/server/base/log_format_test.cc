@@ -20,7 +20,7 @@ using nlohmann::json;
 using ::testing::EndsWith;
 using ::testing::MatchesRegex;
 
-// Returns the log lines of a process and of three requests.
+// Returns the log lines of a warning and of three requests.
 std::vector<std::string> lines_of(LogFormat format) {
   std::ostringstream text;
   const auto before = spdlog::default_logger();
@@ -80,7 +80,7 @@ TEST(LogFormatTest, EachLineIsAnObjectInJson) {
 
 TEST(LogFormatTest, TextIsAsItWas) {
   const std::vector<std::string> lines = lines_of(LogFormat::kText);
-  ASSERT_EQ(lines.size(), 5u);  // what has two lines is two
+  ASSERT_EQ(lines.size(), 5u);  // the warning has two lines
   EXPECT_THAT(lines[2], MatchesRegex("\\[20.* \\[captured\\] \\[info\\] \\[access\\] POST "
                                      "/v1/a\"b 200 12\\.3 ms 5 bytes one client=alice"));
   EXPECT_THAT(lines[3], EndsWith("[access] - - 400 0.0 ms 0 bytes two"));

@@ -1,5 +1,5 @@
-// RequestJson: a request's body as the client sent it, the keys of objects in its order. Answers and
-// /openapi.json are made of nlohmann::json, which sorts them.
+// RequestJson: a request's body as the client sent it, with the keys of objects in the client's
+// order. Answers and /openapi.json are nlohmann::json, which sorts keys.
 #pragma once
 
 #include "core/ordered_json.h"

@@ -1,4 +1,4 @@
-// The server's version as several APIs answer it, and the schema of that.
+// The answer with the server's version, which several APIs have, and its schema.
 #pragma once
 
 #include "core/json.h"

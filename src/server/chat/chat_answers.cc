@@ -17,7 +17,7 @@ json logprobs_json(const ChatJob& job, const TokenNaming& naming,
   return {{"content", chat_logprobs_content(naming, logprobs)}};
 }
 
-// Returns nine letters and digits: Mistral's templates accept no other ids.
+// Returns a new id for a call. Mistral's templates accept only ids of nine letters and digits.
 std::string make_call_id(const ServedModel& model) {
   const ToolSyntax syntax = model.answer_format.tool_syntax;
   const bool is_short = syntax == ToolSyntax::kMistral || syntax == ToolSyntax::kMistralV11;
@@ -170,7 +170,7 @@ std::string ChatStream::role_event(int index) {
   return sse_event(chunk);
 }
 
-// Returns an event for each part: the first one carries the tokens, the last one the end.
+// Returns one event per part. The first event has the piece's tokens, the last an answer's end.
 std::string ChatStream::piece_events(const ChoicePiece& choice_piece) {
   const TextPiece& piece = choice_piece.piece;
   Choice& choice = choices_[choice_piece.choice_index];

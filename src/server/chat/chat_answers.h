@@ -16,15 +16,16 @@
 
 namespace pagoda {
 
-// Takes one choice's pieces apart, and leaves out thoughts that the job does not tell.
+// A reader that splits one choice's pieces into parts. Thoughts are left out unless the job tells
+// them.
 class ChoiceReader {
  public:
   explicit ChoiceReader(const ChatJob& job)
       : reader_(job.parsing), is_thought_told_(job.is_thought_told) {}
 
-  // Returns the parts that a piece brings; the last piece ends the answer.
+  // Returns the parts that the next piece yields. The last piece yields all that remain.
   std::vector<AnswerPart> parts_of(const TextPiece& piece);
-  // Returns what OpenAI calls the end: tool_calls where calls end an answer.
+  // Returns OpenAI's finish_reason: tool_calls if an answer stops after calls.
   nlohmann::json finish_reason(FinishReason reason) const;
   bool has_calls() const { return reader_.has_calls(); }
 
@@ -33,7 +34,7 @@ class ChoiceReader {
   bool is_thought_told_;
 };
 
-// Waits for all choices, and answers them as one JSON object.
+// A reply that waits for all choices and holds them in one JSON object.
 class PendingChat : public PendingReply {
  public:
   PendingChat(std::unique_ptr<ChatJob> job, const ServedModel& model,

@@ -6,7 +6,7 @@
 namespace pagoda {
 namespace {
 
-// Resolves how answers to `prompt` are taken apart, and what holds them to their form.
+// Resolves how answers to `prompt` are parsed into parts, and what constrains their tokens.
 std::optional<ApiError> resolve_form(const ServedModel& model, const ChatRequest& request,
                                      std::string_view prompt, ChatJob& job) {
   const std::optional<ThoughtMarks>& thought = model.answer_format.thought;

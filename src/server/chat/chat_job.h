@@ -1,6 +1,5 @@
-// ChatJob: the parts of a chat's request that are kept once it has passed every check and its
-// prompt is encoded. The conversation, the tools as they were sent and the template's variables end
-// with the request.
+// ChatJob: what is kept of a chat request that has passed every check and whose prompt is encoded.
+// The conversation, the tools as they were sent and the template's variables are not kept.
 #pragma once
 
 #include <memory>
@@ -22,11 +21,11 @@ namespace pagoda {
 struct ChatJob : GenerationJob {
   bool logprobs = false;
   int top_logprobs = 0;
-  bool is_thought_told = true;  // otherwise thoughts are left out of the answer
+  bool is_thought_told = true;  // false: thoughts are left out of the answer
   AnswerIdentity identity;
-  std::vector<int> prompt_token_ids;  // once it is submitted: where the answer tells them
-  std::string echoed;                 // before every answer
-  // How to take answers apart; absent: they are content as they come.
+  std::vector<int> prompt_token_ids;  // kept after submission only if the answer repeats them
+  std::string echoed;                 // text that each choice begins with
+  // How answers are parsed into parts; absent: all of an answer is content.
   std::optional<AnswerParserOptions> parsing;
 
   StreamOptions stream_options() const {
@@ -36,21 +35,21 @@ struct ChatJob : GenerationJob {
   void drop_submitted();
 };
 
-// Makes a job of what has been read of a request, whose generation fields it takes: checks the
-// model's name, renders and encodes the prompt, and resolves how answers are taken apart. The answer's
-// id begins with id_prefix. Errors are encode_chat_prompt()'s and resolve_answer_form()'s.
+// Makes a job from a request, whose generation fields it moves: checks the model's name, renders
+// and encodes the prompt, and resolves how answers are parsed. The answer's id begins with
+// id_prefix. Errors are encode_chat_prompt()'s and resolve_answer_form()'s.
 std::optional<ApiError> prepare_chat(ApiService& service, RequestOrigin origin,
                                      ChatRequest& request, std::string_view id_prefix,
                                      ChatJob& job);
 
-// Makes what a job with its constraints submits. Errors are resolve_max_tokens()'s.
+// Makes the engine requests of a job whose constraints are made. Errors are resolve_max_tokens()'s.
 ApiResult<GroupRequest> group_request_of(const ChatJob& job, const ServedModel& model);
 
-// Returns why submitting a job with its constraints would be refused at any time, if it would. A
-// request that asks for no answer is held to what one that does is.
+// Returns the error with which submitting a job would always be refused, if any. It serves requests
+// that ask for no answer, so that they are checked like the others.
 std::optional<ApiError> check_chat(const ChatJob& job, const ServedModel& model);
 
-// Submits it: start_job()'s last argument, for a Job that is a ChatJob.
+// Submits the job. It is the last argument of start_job() for a Job derived from ChatJob.
 template <typename Stream, typename Whole, typename Job>
 HttpReply submit_chat(ApiService& service, std::unique_ptr<Job> job, const Wake& wake) {
   auto request = group_request_of(*job, service.model);

@@ -25,14 +25,14 @@ struct ChatRequest {
 std::vector<Field> chat_field_table(ChatRequest& request);
 nlohmann::json chat_request_schema();
 
-// Takes into the prompt what the fields of tools and of reasoning come to. Errors are
-// check_together()'s of the tools.
+// Adds the tools, and the template's variables from the reasoning fields, to the prompt. Errors are
+// those of check_together(tools).
 std::optional<ApiError> resolve_prompt(const ToolUse& tools, const ReasoningFields& reasoning,
                                        ChatPrompt& prompt);
 
 ApiResult<ChatRequest> read_chat_request(const std::string& body,
                                          std::vector<std::string>& unknown_names);
-// Does the same with what parse_json_body() returned.
+// Does the same with an object that parse_json_body() returned.
 ApiResult<ChatRequest> read_chat_fields(RequestJson body, std::vector<std::string>& unknown_names);
 
 }  // namespace pagoda

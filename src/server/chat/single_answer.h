@@ -1,5 +1,5 @@
-// SingleAnswer: the answer of a chat that has one choice, as parts, for APIs that tell of it in
-// their own words.
+// SingleAnswer: the answer of a chat with one choice, as parts, for APIs that write answers in
+// shapes of their own.
 #pragma once
 
 #include <functional>
@@ -18,8 +18,8 @@ class SingleAnswer {
   SingleAnswer(const ChatJob& job, std::unique_ptr<GenerationGroup> group)
       : group_(std::move(group)), reader_(job) {}
 
-  // Takes what is ready, and calls on_part for each part, with the piece that brought it: its first
-  // part has the piece's tokens. Returns why the answer failed, if it did.
+  // Takes the pieces that are ready, and calls on_part for each of their parts, with its piece. The
+  // piece's tokens belong to its first part. Returns the error if the answer failed.
   std::optional<ApiError> take(
       const std::function<void(const AnswerPart&, const TextPiece&)>& on_part);
 

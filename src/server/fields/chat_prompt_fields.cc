@@ -76,13 +76,14 @@ MaybeError check_content(std::size_t index, const RequestJson& message, std::str
   return {};
 }
 
-// Names that the renderer gives the template itself (text/rust/text/src/template.rs).
+// The schema excludes names that the renderer itself gives the template
+// (text/rust/text/src/template.rs).
 constexpr std::string_view kTemplateKwargsSchema =
     R"({"type": "object", "propertyNames": {"not": {"enum":
         ["messages", "tools", "documents", "add_generation_prompt"]}}})";
 
-// In templates' words: a call of a function by its name, with its arguments as an object or as a
-// string that holds one.
+// Calls in a message: a function's name, with its arguments as an object or as a string that holds
+// one. A schema can't say what a string holds, so it allows two strings.
 constexpr std::string_view kToolCallsSchema =
     R"({"type": "array", "maxItems": 1024, "items": {"type": "object", "required": ["function"], "properties": {
         "id": {"type": ["string", "null"], "maxLength": 16777216}, "type": {"enum": ["function", null]},
@@ -131,8 +132,8 @@ MaybeError check_tool_calls(std::string_view name, const RequestJson& calls) {
   return {};
 }
 
-// Fields of a message beside its role and content. Templates get the message as it was sent, so
-// nothing is kept.
+// Fields of a message beside its role and content. They are checked but not kept, because templates
+// get the message as it was sent.
 struct OtherMessageFields {
   std::string text;
 
@@ -219,7 +220,7 @@ MaybeError read_template_kwargs(const RequestJson& value, ChatPrompt& prompt) {
   return {};
 }
 
-// Returns the schema of any role's message. Only the assistant's may have no content.
+// Returns the schema of a message of any role. Only an assistant's message may have no content.
 nlohmann::json message_schema() {
   using nlohmann::json;
   const json text = {{"type", "string"}, {"maxLength", kMaxTextChars}};

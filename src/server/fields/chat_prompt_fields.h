@@ -1,5 +1,5 @@
-// Fields of a conversation, of a chat's request or of /tokenize: its messages, and how its template
-// writes them.
+// Fields of a conversation, in a chat request or in /tokenize: its messages, and how the chat
+// template renders them.
 #pragma once
 
 #include <optional>
@@ -12,18 +12,17 @@
 namespace pagoda {
 
 inline constexpr int kMaxMessages = 4096;
-inline constexpr int kMaxParts = 4096;  // of one message's content
+inline constexpr int kMaxParts = 4096;  // parts of one message's content
 
-// Checks that a value is a list of as many messages as a request may hold.
+// Checks that a value is a list of at least one and at most kMaxMessages messages.
 std::optional<ApiError> check_message_list(const RequestJson& value);
-// Checks messages, a list as chats have it, and takes them into the prompt.
+// Checks a list of chat messages, and stores it in the prompt.
 std::optional<ApiError> read_messages(const RequestJson& value, ChatPrompt& prompt);
 
-// Returns the fields, which point into `prompt`: it must outlive the result. /tokenize has these
-// fields too.
+// Returns the fields, which point into `prompt`: it must outlive the result.
 std::vector<Field> chat_prompt_field_table(ChatPrompt& prompt);
 std::optional<ApiError> check_together(const ChatPrompt& prompt);
-// Adds to `schema`, the JSON Schema of a table with these fields, what check_together() refuses.
+// Adds the rules of check_together() to `schema`, the JSON Schema of a table with these fields.
 void describe_prompt_together(nlohmann::json& schema);
 
 }  // namespace pagoda

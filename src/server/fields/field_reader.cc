@@ -39,7 +39,7 @@ MaybeError check_range(std::string_view name, double value, const FieldRange& ra
                       fmt::format("expected a number {}, got {}", range_in_words(range), value));
 }
 
-// Reads an integer as JSON Schema has it: 5 and 5.0, but not 5.5, true or "5".
+// Reads an integer as JSON Schema defines it: 5 and 5.0, but not 5.5, true or "5".
 template <typename T>
 MaybeError read_integer(std::string_view name, const RequestJson& value, const FieldRange& range,
                         T& out) {
@@ -51,8 +51,8 @@ MaybeError read_integer(std::string_view name, const RequestJson& value, const F
                        "invalid_type");
   }
   if (auto error = check_range(name, number, range)) return error;
-  // Compared exactly where JSON has it exactly; 2^63 and the like are doubles, so the rest can be
-  // compared as those.
+  // Unsigned integers are compared as such, all other numbers as doubles. That is exact too: their
+  // bounds, such as 2^63, are doubles themselves.
   constexpr T kMax = std::numeric_limits<T>::max();
   const bool is_unsigned = value.is_number_unsigned();
   const bool fits = is_unsigned ? value.get<std::uint64_t>() <= static_cast<std::uint64_t>(kMax)
@@ -76,7 +76,7 @@ MaybeError read_number(std::string_view name, const RequestJson& value, const Fi
   const double number = value.get<double>();
   if (auto error = check_range(name, number, range)) return error;
   out = static_cast<float>(number);
-  // Rounding does not bring it onto a minimum that it is above.
+  // Rounding to float must not bring a value down to a minimum that it has to exceed.
   if (range.exclusive_minimum && out <= range.minimum)
     out = std::nextafter(static_cast<float>(range.minimum), std::numeric_limits<float>::max());
   if (std::isfinite(out)) return {};
@@ -150,10 +150,10 @@ struct Reader {
   MaybeError operator()(IgnoredField) const { return {}; }
 };
 
-// A field's value in an object, and the name that it has there.
+// A field's value in an object, and the name under which it was sent.
 struct Said {
   std::string_view name;
-  const RequestJson* value = nullptr;  // null: nothing
+  const RequestJson* value = nullptr;  // null: the field was not sent
   MaybeError contradiction = {};
 };
 
@@ -182,7 +182,7 @@ MaybeError read_field(const RequestJson& object, const Field& field, std::size_t
   if (said.contradiction) return std::move(said.contradiction);
   if (said.value != nullptr) {
     if (said.name == field.name) return std::visit(Reader{field, *said.value}, field.target);
-    Field named = field;  // errors say the name that was sent
+    Field named = field;  // errors give the name that was sent
     named.name = said.name;
     return std::visit(Reader{named, *said.value}, field.target);
   }

@@ -47,7 +47,7 @@ std::vector<Field> table(Example& example) {
           {.name = "user", .target = IgnoredField{}}};
 }
 
-// Returns the error's message, or "" if it was read.
+// Reads an Example; returns the error's message, or "" if there was none.
 std::string read(const std::string& text, Example* out = nullptr) {
   Example example;
   std::vector<std::string> unknown;

@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-// The bounds that no field exceeds whatever it declares: 32 bits, and a float's range.
+// Bounds of every field, whatever it declares: those of a 32-bit integer and of a float.
 constexpr double kMinInt = std::numeric_limits<int>::min();
 constexpr double kMaxInt = std::numeric_limits<int>::max();
 constexpr double kMaxFloat = std::numeric_limits<float>::max();
@@ -82,8 +82,7 @@ struct Describer {
   json operator()(IgnoredField) const { return json::object(); }
 };
 
-// Returns the schema of the same or null. A schema with none of these keywords accepts null
-// already.
+// Returns a schema that accepts null besides. A schema without these keywords accepts null already.
 json or_null(json schema) {
   if (const auto type = schema.find("type"); type != schema.end())
     *type = type->is_array() ? *type : json::array({*type});

@@ -159,8 +159,7 @@ void add_lengths(std::vector<Field>& table, GenerationFields& f, int fewest_toke
                    .aliases = {"num_predict"}});
 }
 
-// Brings the lengths together in max_tokens, and refuses what no single field shows: fields that
-// contradict one another.
+// Merges the fields of the answer's length into max_tokens, and refuses contradicting fields.
 std::optional<ApiError> resolve_together(GenerationFields& fields) {
   if (fields.stream_options && !fields.stream) {
     return bad_request("stream_options", "'stream_options' needs 'stream' to be true");
@@ -314,7 +313,7 @@ SamplingParams to_sampling_params(const GenerationFields& fields, const PartialS
   SamplingParams params = fields.sampling;
   resolve_sampling(fields.asked, defaults, params);
   params.top_k = std::max(0, params.top_k);
-  // -1 draws one, as in vLLM.
+  // A seed of -1 asks for a random one, as in vLLM.
   if (fields.seed && *fields.seed != -1) params.seed = static_cast<std::uint64_t>(*fields.seed);
   params.max_tokens = max_tokens;
   params.min_tokens = std::min(params.min_tokens, max_tokens);

@@ -13,11 +13,11 @@ namespace {
 
 using nlohmann::json;
 
-// The bound that the schemas declare. Requests are refused by the bytes of a grammar
+// The bound of a grammar's length in the schemas. Requests are checked by bytes instead
 // (text/rust/text/src/grammar.rs).
 constexpr std::size_t kMaxGrammarChars = 1 << 20;
 
-// Returns the schema of values that ask for nothing.
+// Returns the schema of the neutral values, which ask for nothing.
 json nothing() {
   return {{"enum", {nullptr, false, ""}}};
 }
@@ -34,7 +34,7 @@ json closed(json properties, json required = json::array()) {
           {"additionalProperties", false}};
 }
 
-// Does the same, but other properties are accepted where they ask for nothing.
+// Does the same, but accepts other properties with neutral values.
 json closed_but_for_nothing(json properties, json required) {
   json schema = closed(std::move(properties), std::move(required));
   schema["additionalProperties"] = nothing();
@@ -45,8 +45,8 @@ json text() {
   return {{"type", "string"}, {"maxLength", kMaxGrammarChars}};
 }
 
-// Returns the schema of JSON Schemas that name a known type or none. No schema can say which other
-// keywords an answer can be held to.
+// Returns a schema of JSON Schemas that have a known `type` or are empty. It leaves out other
+// keywords, because no schema can say which of them are supported.
 json type_schemas() {
   const json types = {"object", "array", "string", "number", "integer", "boolean", "null"};
   json schema = closed({{"type", {{"enum", types}}}});
@@ -112,8 +112,8 @@ json response_format() {
                  std::move(named)});
 }
 
-// Returns the schema of a structured_outputs whose properties ask for nothing, but for `asked`,
-// which is of `schema`.
+// Returns the schema of a structured_outputs object in which only the property `asked` asks for
+// something. `schema` describes that property.
 json structured_outputs_of(const char* asked, const json& schema) {
   const json flag = {{"enum", {nullptr, false, "", true}}};
   json properties = {{"json", {{"type", "null"}}},
@@ -138,7 +138,7 @@ json plain_outputs() {
       {{{"enum", {nullptr, false, "", json::array()}}}, structured_outputs_of(nullptr, {})});
 }
 
-// Returns a schema that forbids two different fields of white space at once.
+// Returns a schema that forbids setting white space by both fields at once.
 json says_white_space_once(const char* one, const char* other) {
   return any_of({{{"properties", {{one, nothing()}}}}, {{"properties", {{other, nothing()}}}}});
 }
@@ -154,8 +154,8 @@ json structured_outputs() {
 }
 
 struct FieldSchemas {
-  json all;    // what the field takes
-  json plain;  // what of it asks for no grammar
+  json all;    // values that the field accepts
+  json plain;  // values that ask for no grammar
 };
 
 std::map<std::string_view, FieldSchemas> make_schemas() {

@@ -6,13 +6,13 @@
 
 namespace pagoda {
 
-// Returns the JSON Schema of what the field `name` takes, as JSON text. A schema can't say which
-// texts are a grammar, or which JSON Schemas are supported: these take some, and nothing that is
-// refused.
+// Returns the JSON Schema of the field `name`, as JSON text. No schema can say which texts are a
+// grammar, or which JSON Schemas are supported. So it accepts some valid values, and no invalid
+// ones.
 std::string_view grammar_field_schema(std::string_view name);
 
-// Adds to `schema`, of an object with these fields, that at most one of them asks for a grammar.
-// `other`: what holds of the object where a further field asks for none; null: there is no other.
+// Adds to `schema`, of an object with these fields, the rule that at most one asks for a grammar.
+// `other`: a schema that holds if one further field asks for none; null: there is no such field.
 void describe_grammars_together(nlohmann::json& schema, const nlohmann::json& other);
 
 }  // namespace pagoda

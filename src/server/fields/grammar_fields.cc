@@ -24,7 +24,7 @@ bool is_neutral(const RequestJson& value) {
   return value.is_null() || value == RequestJson(false) || value == RequestJson("");
 }
 
-// A value of the field `param`, at `place` in it (".regex"; none for the field itself).
+// A place in a request: the field `param`, and the path below it (such as ".regex", or "").
 struct Place {
   std::string_view param;
   std::string_view below;
@@ -121,7 +121,7 @@ MaybeError read_json_schema(const RequestJson& format, GrammarFields& fields) {
   return read_schema({kResponseFormat, ".json_schema.schema"}, *schema, fields);
 }
 
-// Reads `json_object`. Its schema need not say that the answer is an object.
+// Reads a response_format of type `json_object`. Its schema need not have the type "object".
 MaybeError read_json_object(const RequestJson& format, GrammarFields& fields) {
   const auto schema = format.find("schema");
   if (schema == format.end() || is_neutral(*schema))
@@ -169,7 +169,7 @@ MaybeError read_structured_output(const std::string& name, const RequestJson& va
     return refusal(kStructuredOutputs, fmt::format("{}': expected true or false", below));
   if (name == "json_object") return read_any_object(place, fields);
   if (name == "disable_any_whitespace") return set_white_space(place, "", fields);
-  // There is nothing to fall back to, and objects that list properties have no others.
+  // Both are always so: there is no fallback, and objects that list properties allow no others.
   if (name == "disable_fallback" || name == "disable_additional_properties") return {};
   return refusal(kStructuredOutputs, fmt::format("': '{}' is not supported", name));
 }
@@ -191,11 +191,11 @@ MaybeError read_field_text(Place place, const RequestJson& value, GrammarFields&
   return read_text(place, value, kind, fields);
 }
 
-// Each name that asks for a grammar, or says something of one.
+// A field that asks for a grammar, or sets a property of one.
 struct GrammarField {
   std::string_view name;
   MaybeError (*read)(Place, const RequestJson&, GrammarFields&);
-  std::string_view from;  // the server whose name it is; none: OpenAI's
+  std::string_view from;  // the server that has this name; empty: OpenAI
   std::string_view description;
 };
 
@@ -241,7 +241,7 @@ std::vector<Field> grammar_field_table(GrammarFields& fields) {
                      .description = field.description,
                      .from = field.from});
   }
-  // All of them are one here.
+  // There is only one such backend here.
   table.push_back({.name = "guided_decoding_backend", .target = IgnoredField{}, .from = "vLLM"});
   return table;
 }

@@ -16,16 +16,15 @@ namespace pagoda {
 // OpenAI's field, in chats.
 inline constexpr std::string_view kResponseFormat = "response_format";
 
-inline constexpr std::size_t kMaxGrammarChoices = 1024;  // texts that an answer may be one of
+inline constexpr std::size_t kMaxGrammarChoices = 1024;  // texts in a choice
 
-// GrammarSpec's white space, and the field that sets it.
+// The pattern of white space in JSON, and the field that sets it.
 struct WhiteSpaceRequest {
   std::string pattern;
   std::string param;
 };
 
-// The constraint that the fields state together. The white space is for a grammar of JSON, wherever
-// it comes from.
+// The constraint that all fields express together. `white_space` applies to any JSON grammar.
 struct GrammarFields {
   std::optional<GrammarRequest> grammar;
   std::optional<WhiteSpaceRequest> white_space;
@@ -34,9 +33,9 @@ struct GrammarFields {
 // Reads OpenAI's response_format alone.
 std::optional<ApiError> read_response_format(const RequestJson& format, GrammarFields& fields);
 
-// Returns these fields, of which one at most may ask for a grammar. Pointers to `fields`, which
-// must outlive the result. The text of a schema keeps the client's order of keys, because
-// properties are answered in it.
+// Returns these fields, which point into `fields`: it must outlive the result. At most one of them
+// may ask for a grammar. A schema's text keeps the client's order of keys, because answers have
+// their properties in this order.
 std::vector<Field> grammar_field_table(GrammarFields& fields);
 
 }  // namespace pagoda

@@ -15,7 +15,7 @@ struct KnownField {
   FieldPlace place;
   std::string_view from;
   std::string_view name;
-  std::string_view neutral;  // as RefusedField has it; kAnything: accepted whatever it is
+  std::string_view neutral;  // as in RefusedField; kAnything: every value is accepted
   std::string_view instead = {};
 };
 
@@ -36,7 +36,7 @@ constexpr std::string_view kLlamaCpp = "llama.cpp";
 constexpr std::string_view kOllama = "Ollama";
 
 constexpr KnownField kKnownFields[] = {
-    // Fields that tell whose request it is, and where it is kept and billed.
+    // OpenAI's fields. The first ones tell whose request it is, and where it is kept and billed.
     {kAll, kOpenAi, "user", kAnything},
     {kAll, kOpenAi, "metadata", kAnything},
     {kAll, kOpenAi, "store", kAnything},
@@ -55,7 +55,7 @@ constexpr KnownField kKnownFields[] = {
     {kChat, kOpenAi, "modalities", R"([["text"], []])"},
     {kChat, kOpenAi, "web_search_options", kNothing},
 
-    // Names of chats that have others in these APIs.
+    // Fields of chats that /v1/responses and /v1/messages lack or have under other names.
     {kResponses, kOpenAi, "n", "[1]", "a request for each answer"},
     {kResponses, kLlamaCpp, "n_cmpl", "[1]", "a request for each answer"},
     {kResponses, kOpenAi, "messages", kNothing, "input"},
@@ -114,7 +114,7 @@ constexpr KnownField kKnownFields[] = {
     {kChat, kSglang, "reasoning", kNothing, "chat_template_kwargs, for the template"},
     {kChat, kSglang, "use_audio_in_video", kOnlyFalse},
 
-    // How llama.cpp keeps and reuses its context, and what it tells of its speed.
+    // llama.cpp's fields for sampling, the form of the answer, and kinds of input.
     {kAll, kLlamaCpp, "adaptive_target", "[-1]"},
     {kAll, kLlamaCpp, "top_n_sigma", "[-1, 0]"},
     {kAll, kLlamaCpp, "repeat_last_n", "[-1]", "-1, penalties that look at the whole context"},
@@ -154,13 +154,14 @@ constexpr KnownField kKnownFields[] = {
     {kAll, kOllama, "_debug_render_only", kOnlyFalse, "/tokenize"},
 };
 
-// Options of Ollama's runner. num_ctx asks for room, which there is, or a prompt is refused.
+// Options of Ollama's runner, which are ignored. num_ctx asks for room: there is enough, or the
+// prompt is refused.
 constexpr std::string_view kLoadingOptions[] = {
     "num_ctx",    "num_keep", "num_batch",  "num_gpu",  "main_gpu",
     "low_vram",   "f16_kv",   "vocab_only", "use_mmap", "use_mlock",
     "num_thread", "numa",     "logits_all", "num_gqa",  "draft_num_predict"};
 
-// Names in it that the field table has too.
+// Names in `options` that the field table has too.
 constexpr std::string_view kAnswerOptions[] = {"num_predict",
                                                "seed",
                                                "temperature",
@@ -179,7 +180,7 @@ constexpr std::string_view kAnswerOptions[] = {"num_predict",
                                                "mirostat_eta",
                                                "penalize_newline"};
 
-// It says the same as these too.
+// kLengthOption means the same as each of kLengths.
 constexpr std::string_view kLengthOption = "num_predict";
 constexpr std::array<std::string_view, 3> kLengths = {"max_tokens", "max_new_tokens",
                                                       "max_completion_tokens"};
@@ -189,7 +190,7 @@ bool contains(const Names& names, std::string_view name) {
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
-// Returns the field `options`. Its names have been lifted out before the table is read.
+// Returns the field `options`. It reads nothing, because lift_options() has moved its names out.
 Field options_field() {
   return {.name = "options",
           .target = CustomField{[](std::string_view, const RequestJson&) {

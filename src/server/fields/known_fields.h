@@ -1,11 +1,11 @@
-// Names of request fields that other servers know and that have no part in an answer here:
-// OpenAI's, vLLM's, SGLang's, llama.cpp's and Ollama's. A field that would change an answer there
-// is refused by name: no client shall take another answer for the one that it asked for. OpenAI's
-// fields that never would are accepted.
+// Request fields of other servers that have no effect here: OpenAI's, vLLM's, SGLang's, llama.cpp's
+// and Ollama's. A field that would change an answer on its server is refused by name, so that no
+// client gets another answer than it asked for. OpenAI's fields that never change an answer are
+// accepted.
 //
-// Names that are done are declared where they are read (generation_fields.h, chat_request.h and so
-// on). A name in neither place is unknown: it is logged once and passed over. So are the fields of
-// other servers that would change no answer.
+// Fields with an effect are declared where they are read (generation_fields.h, chat_request.h and
+// so on). A name in neither place is unknown: it is logged once and ignored. The same happens to
+// other servers' fields that change no answer.
 #pragma once
 
 #include <vector>
@@ -14,18 +14,18 @@
 
 namespace pagoda {
 
-// The endpoints where a name is known. Those of kChat are known in the two after it too.
+// The endpoints where a field is known. Fields of kChat are also known in kResponses and kMessages.
 enum class FieldPlace { kAll, kCompletions, kChat, kResponses, kMessages };
 
-// Appends those that are known at `place`, any but kAll, and that the table has not by itself.
+// Appends the fields that are known at `place` (not kAll) and that the table does not have.
 void add_known_fields(std::vector<Field>& table, FieldPlace place);
 
-// Completes what `schema`, fields_schema(table), says of `options`.
+// Completes the description of `options` in `schema`, which is fields_schema(table).
 void describe_options(nlohmann::json& schema, const std::vector<Field>& table);
 
-// Lifts Ollama's `options`: its names are taken as if they stood beside it, and what only says how
-// Ollama is to load the model is passed over. Errors: a name that Ollama does not know, a name that
-// stands beside it with another value.
+// Moves the names in Ollama's `options` to the object around it. Names that only say how Ollama
+// loads the model are ignored. Errors: a name that Ollama does not know, and a name that has
+// another value outside of `options`.
 std::optional<ApiError> lift_options(RequestJson& object);
 
 }  // namespace pagoda

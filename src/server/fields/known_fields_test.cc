@@ -73,7 +73,7 @@ std::string body_with(const Endpoint& endpoint, std::string_view name, const jso
   return endpoint.body + ", " + json_text(json(name)) + ": " + json_text(value) + "}";
 }
 
-// Posts the body, and returns what the engine was asked for and what came of it.
+// Posts the body, and returns the answer with the request that the engine got.
 json outcome_of(ApiClient& client, const std::string& path, const std::string& body) {
   const json answer = client.answer(path, body);
   const GenerationRequest request = client.engine().last_request();
@@ -150,7 +150,7 @@ TEST(KnownFields, WhatIsDoneIsReadByEachOfItsNames) {
           const std::string& param = reply.error->param;
           return param == name || param == field.name;
         };
-        // Nothing takes both.
+        // No field accepts both values.
         EXPECT_TRUE(blames_it(0.5) || blames_it({{"no", {1}}})) << name;
       }
     }
@@ -209,7 +209,7 @@ TEST(KnownFields, OllamasOptionsAreTakenAsIfTheyStoodBesideIt) {
 
 TEST(KnownFields, WhatClientsSendByDefaultIsTaken) {
   ApiClient client;
-  // openai with every optional argument spelt out, LangChain, LlamaIndex, LiteLLM, the AI SDK.
+  // Defaults of openai with every optional argument, LangChain, LlamaIndex, LiteLLM, the AI SDK.
   client.answer(
       "/v1/chat/completions",
       chat_with(R"("n": 1, "stream": false, "temperature": 0.7, "tools": [], "tool_choice": "auto",

@@ -9,7 +9,7 @@
 namespace pagoda {
 namespace {
 
-// As long a list of ids as a body may hold.
+// The most token ids in a list. No body holds more.
 constexpr std::size_t kMaxPromptTokens = 16 << 20;
 constexpr std::string_view kTruncation = "truncate_prompt_tokens";
 

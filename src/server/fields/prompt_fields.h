@@ -15,19 +15,19 @@
 
 namespace pagoda {
 
-// Reads the field `name`: a text, a list of token ids, or a list of up to `most` of those.
+// Reads the field `name`: a text, a list of token ids, or a list of up to `most` texts and lists.
 std::optional<ApiError> read_prompts(std::string_view name, const RequestJson& value,
                                      std::size_t most, std::vector<PromptInput>& prompts);
 // Returns the JSON Schema of what read_prompts() takes, as JSON text.
 std::string prompts_schema(std::size_t most);
 
-// Returns vLLM's field `truncate_prompt_tokens`: how many tokens stay, or -1: as many as the context
-// has. check_truncation() and add_truncation_rule() refuse 0, which no range does.
+// Returns vLLM's field `truncate_prompt_tokens`: the number of tokens that stay; -1: as many as the
+// context has. No range excludes 0, so check_truncation() and add_truncation_rule() refuse it.
 Field truncation_field(std::optional<int>& most, std::string_view description);
 std::optional<ApiError> check_truncation(std::optional<int> most);
 void add_truncation_rule(nlohmann::json& schema);
 
-// Appends the names that clients give themselves and their requests, which change nothing.
+// Appends fields that name a client or a request. They are ignored.
 void add_names_of_requests(std::vector<Field>& table);
 
 // Returns vLLM's field `add_special_tokens`.

@@ -1,4 +1,4 @@
-// Fields that say how a model is to think, and how its thoughts are told: reasoning_effort
+// Fields that say how a model is to think, and how answers show its thoughts: reasoning_effort
 // (OpenAI's), include_reasoning (vLLM's), separate_reasoning, enable_thinking and thinking
 // (SGLang's), reasoning_format (llama.cpp's), thinking_token_budget (vLLM's), think (Ollama's).
 #pragma once
@@ -13,21 +13,21 @@
 namespace pagoda {
 
 struct ReasoningFields {
-  std::string effort;  // "": as the template has it
+  std::string effort;  // "": the template's default
   std::optional<bool> enable_thinking;
-  bool is_included = true;          // otherwise thoughts are left out of the answer
-  std::optional<int> token_budget;  // of a thought; none, or -1: as long as it gets
-  bool is_separate = true;  // otherwise they stay where the model writes them, in the content
+  bool is_included = true;          // false: thoughts are left out of the answer
+  std::optional<int> token_budget;  // most tokens of a thought; none, or -1: no limit
+  bool is_separate = true;  // false: thoughts stay in the content, where the model writes them
 };
 
-// Reads an effort, which stands at `name`.
+// Reads a reasoning effort. `name`: its place in the request.
 std::optional<ApiError> read_effort(std::string_view name, const RequestJson& value,
                                     ReasoningFields& fields);
 // Returns the fields, which point into `fields`: it must outlive the result.
 std::vector<Field> reasoning_field_table(ReasoningFields& fields);
 
-// Adds to a template's variables, a JSON object, what the fields say: reasoning_effort, and
-// enable_thinking with thinking, its other name. A variable that is there stays.
+// Adds the fields to a template's variables, a JSON object: reasoning_effort, and enable_thinking
+// under both of its names. A variable that is already there stays.
 std::string add_reasoning_variables(const ReasoningFields& fields, const std::string& kwargs_json);
 
 }  // namespace pagoda

@@ -65,7 +65,8 @@ std::string_view logit_bias_schema() {
   return schema;
 }
 
-constexpr int kMaxBadWordStrings = kMaxBadWords / 2;  // each may be two, sampling/token_rules.h
+// A string may become two bad words (sampling/token_rules.h).
+constexpr int kMaxBadWordStrings = kMaxBadWords / 2;
 
 MaybeError read_allowed(const RequestJson& value, std::vector<int>& out) {
   return read_ints({.name = "allowed_token_ids",

@@ -14,7 +14,7 @@ namespace {
 
 using MaybeError = std::optional<ApiError>;
 
-// Characters of a function's name: OpenAI's, and those by which MCP's clients join two names.
+// The characters of a function's name: OpenAI's, and those with which MCP clients join two names.
 constexpr std::string_view kNamePattern = "^[A-Za-z0-9_.:/-]+$";
 
 constexpr std::string_view kFunctionProperties =
@@ -35,8 +35,8 @@ std::string_view tools_schema(ToolShape shape) {
   return shape == ToolShape::kNested ? nested : flat;
 }
 
-// Returns the schema of tool_choice. Less is accepted: calls that must be made are a grammar, which
-// has rules of its own, and no schema knows which functions are there.
+// Returns the schema of tool_choice. It covers less than is accepted: calls that must be made need
+// a grammar with rules of its own, and no schema knows a request's functions.
 std::string_view tool_choice_schema(ToolShape shape) {
   constexpr std::string_view kModeAndTools =
       R"("mode": {"const": "auto"}, "tools": {"type": "array", "maxItems": 0})";
@@ -61,7 +61,7 @@ bool is_name_character(char c) {
          std::string_view("_.:/-").find(c) != std::string_view::npos;
 }
 
-// Reads a tool's function. at: where it stands in the tool, ".function" or "".
+// Reads a tool's function. `at`: its path in the tool, ".function" or "".
 MaybeError read_function(std::size_t index, std::string_view at, const RequestJson& function,
                          ToolDefinition& tool) {
   const auto wrong = [&](std::string_view key, std::string_view expected) {
@@ -88,7 +88,7 @@ MaybeError read_function(std::size_t index, std::string_view at, const RequestJs
   return {};
 }
 
-// Returns a flat tool in the form that chats have.
+// Returns a flat tool in the nested form of chats.
 RequestJson nested(const RequestJson& flat) {
   RequestJson function = flat;
   function.erase("type");
@@ -128,7 +128,7 @@ std::string_view example_of(ToolShape shape) {
                                    : R"({"type": "function", "function": {"name": ...}})";
 }
 
-// Returns the name in such an example's form; nothing for anything else.
+// Returns the function's name in a value of example_of()'s form; nullopt for other values.
 std::optional<std::string> named_function(const RequestJson& value, ToolShape shape) {
   if (!value.is_object() || value_of(value, "type") != RequestJson("function")) return {};
   const RequestJson& function = shape == ToolShape::kFlat ? value : value_of(value, "function");
@@ -136,7 +136,7 @@ std::optional<std::string> named_function(const RequestJson& value, ToolShape sh
   return value_of(function, "name").get<std::string>();
 }
 
-// Reads a choice {"mode": ..., "tools": [...]}, which stands `at` there in tool_choice.
+// Reads a choice {"mode": ..., "tools": [...]}. `at`: its path in tool_choice.
 MaybeError read_allowed(const RequestJson& choice, std::string_view at, ToolShape shape,
                         ToolUse& use) {
   const auto wrong = [at](std::string_view key, std::string_view expected) {

@@ -1,4 +1,4 @@
-// Fields by which a request lets the model call functions (OpenAI's): tools, tool_choice,
+// Fields with which a request lets the model call functions (OpenAI's): tools, tool_choice,
 // parallel_tool_calls.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace pagoda {
 inline constexpr std::size_t kMaxTools = 1024;
 inline constexpr std::size_t kMaxFunctionNameChars = 256;
 
-// How a function stands in a tool: {"type": "function", "function": {"name": ...}} in chats,
+// The shape of a function in a tool: {"type": "function", "function": {"name": ...}} in chats,
 // {"type": "function", "name": ...} in /v1/responses.
 enum class ToolShape : std::uint8_t { kNested, kFlat };
 
@@ -22,7 +22,7 @@ enum class ToolShape : std::uint8_t { kNested, kFlat };
 std::optional<ApiError> read_tools(const RequestJson& value, ToolShape shape, ToolUse& use);
 // Returns the fields, which point into `use`: it must outlive the result.
 std::vector<Field> tool_field_table(ToolUse& use, ToolShape shape);
-// Refuses calls that must be made without tools, and functions that are not among them.
+// Refuses a choice that requires calls without tools, or names a function that is no tool.
 std::optional<ApiError> check_together(const ToolUse& use);
 
 }  // namespace pagoda

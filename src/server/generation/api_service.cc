@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t kMaxReportedNames = 256;
 constexpr std::size_t kMaxNameBytes = 64;
 
-// Returns a name from outside in a form that fits one line of a log.
+// Returns a client's field name, shortened and printable, so that it fits one line of a log.
 std::string printable(std::string name) {
   name.resize(std::min(name.size(), kMaxNameBytes));
   for (char& c : name) {
@@ -41,7 +41,7 @@ ApiResult<Constraints> make_constraints(ApiService& service, const GenerationFie
   constraints.token_rules = *std::move(rules);
   const auto& [grammar, white_space] = fields.grammar;
   if (white_space && !(grammar && grammar->spec.kind == GrammarKind::kJsonSchema)) {
-    // The pattern is for nothing here, but a wrong one is told.
+    // No grammar uses the pattern here. It is compiled only to refuse an invalid one.
     auto tried = service.model.grammars->compile({.text = R"({"const": 0})",
                                                   .white_space = white_space->pattern,
                                                   .asked_by = white_space->param});

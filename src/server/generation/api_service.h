@@ -20,7 +20,7 @@
 
 namespace pagoda {
 
-// Says once for each name that a field is not known. Thread-safe, bounded.
+// Logs each unknown field's name once. Thread-safe, bounded.
 class UnknownFieldLog {
  public:
   void report(const std::vector<std::string>& names);
@@ -32,31 +32,30 @@ class UnknownFieldLog {
 
 struct ApiService {
   ServedModel& model;
-  std::vector<std::string>
-      model_names;  // at least one; answers carry the first where the request names none
+  // At least one. Answers to requests without a name have the first.
+  std::vector<std::string> model_names;
   ServerMetrics metrics;
   UnknownFieldLog unknown_fields;
-  // The budget that stored responses count in; requests bring accounts of it.
+  // The memory budget of stored responses. Requests have accounts of the same budget.
   std::shared_ptr<RequestMemory> memory = std::make_shared<RequestMemory>();
-  std::shared_ptr<const CacheEvents> cache_events = {};  // null: they are not told
+  std::shared_ptr<const CacheEvents> cache_events = {};  // null: clients may not ask for them
   ResponseStore responses;
   VocabularyText vocabulary_text{model.tokenizer};
-  TextWorkers text_workers{};  // last: their work uses the rest
+  TextWorkers text_workers{};  // last member: its threads use the others
 };
 
 // The constraints that a request puts on its answer's tokens; shared by all of its samples.
 struct Constraints {
   std::shared_ptr<const TokenRules> token_rules;       // null: none
-  std::shared_ptr<const TokenMaskSource> mask_source;  // before the first token; null: no grammar
+  std::shared_ptr<const TokenMaskSource> mask_source;  // for the first token; null: no grammar
 };
 
-// Makes the constraints. Errors are make_token_rules()'s, and 400 with the field and what is wrong
-// with its grammar.
+// Makes the constraints. Errors are make_token_rules()'s, and a 400 that names the field and what
+// is wrong with its grammar.
 ApiResult<Constraints> make_constraints(ApiService& service, const GenerationFields& fields);
 
-// Returns the HttpReply of `start()`, which calls make_constraints(): a later one, from the
-// grammars' lane of the text workers, where a grammar or a pattern of white space is to be
-// compiled.
+// Returns the HttpReply of `start()`, which calls make_constraints(). If a grammar or a pattern of
+// white space must be compiled, `start` runs in the text workers' lane for grammars.
 template <typename Start>
 HttpReply start_constrained(ApiService& service, const GrammarFields& fields, const Wake& wake,
                             Start start) {
@@ -64,11 +63,11 @@ HttpReply start_constrained(ApiService& service, const GrammarFields& fields, co
   return service.text_workers.run({.lane = TextLane::kGrammar}, wake, std::move(start));
 }
 
-// Makes the request for one prompt; `sampling` is as to_sampling_params() has it.
+// Makes the request for one prompt. `sampling` is from to_sampling_params().
 TextRequest to_text_request(const GenerationFields& fields, const Constraints& constraints,
                             std::vector<int> prompt_token_ids, SamplingParams sampling);
 
-// Returns `read(arguments..., unknown_names)`, a read_*() function's result, and logs the names.
+// Returns the result of `read`, a read_*() function, and logs the unknown names that it finds.
 template <typename Read, typename... Arguments>
 auto read_logged(ApiService& service, Read read, Arguments&&... arguments) {
   std::vector<std::string> unknown_names;
@@ -77,7 +76,7 @@ auto read_logged(ApiService& service, Read read, Arguments&&... arguments) {
   return result;
 }
 
-// Returns the name by which answers call the model: the one that was asked for, or the first.
+// Returns the model's name in answers: the one that the request asked for, or else the first.
 const std::string& answered_name(const ApiService& service, const std::string& asked);
 // Returns a 404 with the code model_not_found, unless `name` is empty or served.
 std::optional<ApiError> check_model_name(const ApiService& service, const std::string& name);

@@ -1,5 +1,5 @@
-// Endpoint: a path, what answers there, and what /openapi.json says of it. Each API's room has a table
-// of its own; server/endpoints.cc lists the tables.
+// Endpoint: a path, its handlers, and its description in /openapi.json. Each API's folder has a
+// table of endpoints; server/endpoints.cc lists the tables.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -14,8 +14,8 @@
 
 namespace pagoda {
 
-// A JSON schema under the name that other schemas know it by. Endpoints with the same name have the
-// same function.
+// A JSON schema, and the name by which other schemas refer to it. Schemas of the same name must
+// have the same function.
 struct NamedSchema {
   std::string_view name;  // "": none
   nlohmann::json (*make)() = nullptr;
@@ -23,46 +23,48 @@ struct NamedSchema {
   bool defined() const { return make != nullptr; }
 };
 
-// The shape in which an API tells errors.
+// The shape of an API's errors.
 struct ErrorFormat {
-  std::string (*body)(const ApiError& error) = error_body;  // OpenAI's
+  std::string (*body)(const ApiError& error) = error_body;  // OpenAI's shape
   NamedSchema schema = {"Error", error_schema};
 };
 
 struct Endpoint {
   // A path may end with a parameter, such as {model}: any text that is not empty.
   std::string_view path;
-  // Answers GET and HEAD, at once; null: POST, whose body a text worker reads.
+  // Answers GET and HEAD, at once. null: the endpoint takes POST, which a text worker answers.
   HttpResponse (*tell)(const ServerFacts& facts) = nullptr;
-  HttpResponse (*erase)(const ServerFacts& facts) = nullptr;  // answers DELETE, beside `tell`
+  // Answers DELETE, beside `tell`; null: DELETE is not allowed.
+  HttpResponse (*erase)(const ServerFacts& facts) = nullptr;
   HttpReply (*read)(ApiService& service, const HttpRequest& request, const Wake& wake) = nullptr;
-  bool generates = false;  // so that it is refused while the queue has no room
-  bool is_whole = false;   // where it generates: its answer is never a stream
+  bool generates = false;  // refused at once while the queue is full
+  bool is_whole = false;   // only if it generates: answers are never streams
   bool tells_readiness = false;
-  bool asks_for_no_key = false;  // it answers everybody, keys or not
+  bool asks_for_no_key = false;  // answered without an API key
 
-  // In /openapi.json; without a schema there is a body of the type and nothing more is said of it.
+  // The description in /openapi.json. Without a schema, only the body's type is described.
   std::string_view operation_id;
   std::string_view summary;
   NamedSchema request_schema;
   NamedSchema answer_schema;
   std::string_view answer_type = "application/json";
-  ErrorFormat errors = {};  // its table's
+  ErrorFormat errors = {};  // those of the endpoint's table
 
   std::string_view methods() const {
     if (tell == nullptr) return "POST";
     return erase == nullptr ? "GET, HEAD" : "GET, HEAD, DELETE";
   }
-  // Returns whether it is refused while the server drains: what only tells of it is not.
+  // Returns whether requests are refused while the server drains. Those that only ask about the
+  // server are not, except about readiness.
   bool only_while_ready() const { return read != nullptr || tells_readiness; }
   // Returns the name of the path's parameter; "" where it has none.
   std::string_view parameter() const;
 };
 
-// Another path of an endpoint, where clients of other servers look for it.
+// Another path of an endpoint, which clients of other servers use.
 struct EndpointAlias {
   std::string_view path;
-  std::string_view of;  // the path of an endpoint of its table
+  std::string_view of;  // the path of an endpoint in the same table
   std::string_view operation_id;
   std::string_view summary;
 };

@@ -3,9 +3,10 @@
 namespace pagoda {
 namespace {
 
-constexpr std::int64_t kEchoedByteBytes = 8;  // escapes, and copies while the answer is written
+// Memory for each byte: escapes, and copies while the answer is written.
+constexpr std::int64_t kEchoedByteBytes = 8;
 
-// Counts the bytes of the answer's parts that are there before anything is generated.
+// Counts the bytes of the answer's parts that are known before anything is generated.
 std::int64_t num_known_bytes(const GroupRequest& group) {
   std::int64_t num_bytes =
       group.num_echoed_bytes * kEchoedByteBytes + group.num_echoed_tokens * kAnswerTokenBytes;
@@ -17,7 +18,7 @@ std::int64_t num_known_bytes(const GroupRequest& group) {
   return num_bytes;
 }
 
-// Checks that the queue has room for all of them, so that either all are queued or none.
+// Checks that the queue has room for all requests, so that all of them are queued or none.
 Status check_queue(const Engine& engine, const std::vector<TextRequest>& requests) {
   QueueDemand demand = {.num_requests = 0};
   for (const TextRequest& request : requests) demand += QueueDemand::of(request.generation);
@@ -108,8 +109,7 @@ void GenerationGroup::finish(Choice& choice, FinishReason reason) {
 }
 
 GenerationGroup::~GenerationGroup() {
-  // Some samples of a request that was refused as a whole may have been on their way: they were no
-  // answers.
+  // If start() refused the request, samples that it had submitted are no answers.
   if (!is_whole_) return;
   for (Choice& choice : choices_) {
     if (!choice.finished) finish(choice, FinishReason::kCancelled);
@@ -125,7 +125,7 @@ bool GenerationGroup::finished() const {
 
 namespace {
 
-// Returns the field that an error is about: it begins with 'NAME':.
+// Returns the field that an error is about, if its message begins with 'NAME': ; else "".
 std::string field_of(const Status& error) {
   const std::string& message = error.message();
   if (!message.starts_with('\'')) return "";

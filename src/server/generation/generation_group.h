@@ -1,5 +1,5 @@
-// GenerationGroup: the generations of one HTTP request, one a prompt, as one queue of pieces with
-// their choice's index.
+// GenerationGroup: the generations of one HTTP request, one per prompt, as one queue of pieces.
+// Each piece has the index of its choice.
 #pragma once
 
 #include <cstdint>
@@ -21,34 +21,34 @@ struct ChoicePiece {
   TextPiece piece;
 };
 
-// Tokens so far.
+// Numbers of tokens so far.
 struct Usage {
   int num_prompt_tokens = 0;
   int num_completion_tokens = 0;
-  int num_cached_tokens = 0;  // prompt tokens that the prefix cache had
+  int num_cached_tokens = 0;  // prompt tokens found in the prefix cache
 };
 
 struct GroupRequest {
-  // Gives every text the seed that the first one has, or one that the engine draws, and returns it.
+  // Gives all texts one seed and returns it: the first text's, or else one that the engine draws.
   std::uint64_t resolve_seed(Engine& engine);
 
-  std::vector<TextRequest> texts;  // one a prompt, all with the same `n`
-  // The bytes of the prompts, as often as the answer's choices repeat them.
+  std::vector<TextRequest> texts;  // one per prompt, all with the same `n`
+  // The bytes of the prompts that the answer repeats, counted for each of its choices.
   std::int64_t num_echoed_bytes = 0;
   std::int64_t num_echoed_tokens = 0;
-  bool is_streamed = false;  // its pieces need not be held once they are taken
-  int num_copies = 1;        // of them, that are held together
-  RequestOrigin origin;      // from whose arrival the metrics count
+  bool is_streamed = false;  // pieces need not be kept once they are taken
+  int num_copies = 1;        // copies of the pieces that are kept at a time
+  RequestOrigin origin;      // the metrics count from origin.arrival
 };
 
-// Thread-compatible. Its end cancels what still runs, and counts it as aborted.
+// Thread-compatible. The destructor cancels what still runs, and counts it as aborted.
 class GenerationGroup {
  public:
   ~GenerationGroup();
 
-  // Submits the texts of a request. No text is submitted where not all have room in the queue. An
-  // error of any submission cancels those before it. Refused, or ended by an error, where the
-  // answer takes too much memory.
+  // Submits the texts of a request, or none of them if the queue lacks room for all. If one
+  // submission fails, the earlier ones are cancelled. An answer that takes too much memory is
+  // refused, or ended by an error.
   static ApiResult<std::unique_ptr<GenerationGroup>> start(ApiService& service,
                                                            GroupRequest request, const Wake& wake);
 
@@ -62,7 +62,7 @@ class GenerationGroup {
     int num_prompt_tokens = 0;
     int num_tokens = 0;
     bool finished = false;
-    Clock::TimePoint started, first_token, last_token;  // once num_tokens > 0
+    Clock::TimePoint started, first_token, last_token;  // valid if num_tokens > 0
   };
 
   GenerationGroup(ApiService& service, RequestOrigin origin, HeldBytes held)
@@ -72,16 +72,17 @@ class GenerationGroup {
 
   ApiService& service_;
   const RequestOrigin origin_;
-  HeldBytes held_;         // of the answer's parts that are there before anything is generated
-  int num_samples_ = 1;    // a prompt
+  // For the answer's parts that are known before anything is generated.
+  HeldBytes held_;
+  int num_samples_ = 1;    // per prompt
   bool is_whole_ = false;  // every prompt has been submitted
   std::vector<Choice> choices_;
   std::vector<std::unique_ptr<TextGeneration>> generations_;
   Usage usage_;
 };
 
-// Returns why an answer ended that the client can not use, if it did: the engine failed, or was
-// stopped.
+// Returns the error that ended an answer, if it makes the answer useless to the client: the engine
+// failed or was stopped.
 std::optional<ApiError> failure_of(const TextPiece& piece);
 
 }  // namespace pagoda

@@ -1,5 +1,5 @@
-// Code that endpoints share which generate, for a job: a request that has passed its checks, with its
-// prompts encoded. It is all that is kept of a request until its answer ends.
+// Code that generating endpoints share. A job is a request that has passed its checks, with its
+// prompts encoded. Nothing else of a request is kept until its answer ends.
 #pragma once
 
 #include <algorithm>
@@ -16,27 +16,28 @@
 
 namespace pagoda {
 
-// The part that all jobs have. A Job that keeps more has functions of these names that add it.
+// The fields that all jobs have. A Job that keeps more extends these functions by its own of the
+// same names.
 struct GenerationJob {
   RequestOrigin origin;
   GenerationFields generation;
   Constraints constraints;
-  std::optional<HeldBytes> kept;  // num_kept_bytes() of them
+  std::optional<HeldBytes> kept;  // num_kept_bytes() in the memory budget
 
   std::int64_t num_kept_bytes() const {
     const std::int64_t num_rule_bytes =
         constraints.token_rules ? num_bytes(*constraints.token_rules) : 0;
     return num_bytes(generation) + num_rule_bytes;
   }
-  // Lets go of what the engine has of its own once the job is submitted.
+  // Drops the fields that are not needed once the job is submitted.
   void drop_submitted() {
     generation.token_rules = {};
     generation.grammar = {};
   }
 };
 
-// Makes the job's constraints, where a grammar is to be compiled on the text workers, and returns
-// the HttpReply of `start(service, job, wake)`. Refused where what it keeps takes too much memory.
+// Makes the job's constraints, and returns the HttpReply of `start(service, job, wake)`. Both run
+// on a text worker if a grammar must be compiled. A job that keeps too much memory is refused.
 template <typename Job>
 HttpReply start_job(ApiService& service, ApiResult<std::unique_ptr<Job>> prepared, const Wake& wake,
                     HttpReply (*start)(ApiService&, std::unique_ptr<Job>, const Wake&)) {
@@ -57,10 +58,10 @@ HttpReply start_job(ApiService& service, ApiResult<std::unique_ptr<Job>> prepare
   return start_constrained(service, grammar, wake, std::move(constrain_and_start));
 }
 
-// Submits the job's texts, and lets go of what the answer does without. The reply is a Stream or a
-// Whole, as the request asks, made of the job, the model and the group. Stream::kNumHeldCopies says
-// in how many copies a stream holds, at its end, what it has told; 0: nothing, once that is sent. The
-// reply's header X-Seed is the `seed` that gives the same answer again.
+// Submits the job's texts, and drops what the answer does not need. The reply is a Stream or a
+// Whole, as the request asks, made of the job, the model and the group. Stream::kNumHeldCopies: how
+// many copies of its text a stream keeps until its end; 0: it keeps nothing that is sent. The
+// reply's header X-Seed is the `seed` that reproduces the answer.
 template <typename Stream, typename Whole, typename Job>
 HttpReply submit_job(ApiService& service, std::unique_ptr<Job> job, GroupRequest request,
                      const Wake& wake) {

@@ -20,7 +20,7 @@ using Buckets = prometheus::Histogram::BucketBoundaries;
 using prometheus::Histogram;
 using prometheus::MetricType;
 
-// vLLM's bounds, so that its dashboards read ours.
+// vLLM's bounds, so that dashboards for vLLM work here.
 const Buckets kFirstTokenBuckets = {0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1,
                                     0.25,  0.5,   0.75, 1,    2.5,  5,    7.5,  10,
                                     20,    40,    80,   160,  640,  2560};
@@ -49,7 +49,7 @@ prometheus::MetricFamily single(const char* name, const char* help, MetricType t
   return family;
 }
 
-// The families that /metrics shows, in order.
+// The metric families of /metrics, in order.
 class FamilyList {
  public:
   FamilyList(std::vector<prometheus::MetricFamily> families, const prometheus::Labels& labels)
@@ -58,7 +58,7 @@ class FamilyList {
   void gauge(const char* name, const char* help, double value) {
     families_.push_back(single(name, help, MetricType::Gauge, value, labels_));
   }
-  // Adds a gauge of 1, whose labels tell something.
+  // Adds a gauge of value 1, whose labels hold the information.
   void info(const char* name, const char* help, const prometheus::Labels& labels) {
     prometheus::Labels all = labels_;
     all.insert(labels.begin(), labels.end());
@@ -68,7 +68,7 @@ class FamilyList {
     const auto count = static_cast<double>(value);
     families_.push_back(single(name, help, MetricType::Counter, count, labels_));
   }
-  // Adds a histogram that the engine counts: `counts` by bound, one more behind the last.
+  // Adds a histogram that the engine counts. `counts`: one per bound, and one for larger values.
   void histogram(const char* name, const char* help, std::span<const int> bounds,
                  std::span<const std::uint64_t> counts, std::uint64_t sum) {
     prometheus::MetricFamily family = single(name, help, MetricType::Histogram, 0, labels_);
@@ -219,7 +219,7 @@ struct ServerMetrics::Impl {
   prometheus::Labels labels;
   prometheus::Registry registry;
   std::array<prometheus::Counter*, 5> finished{};
-  // Under the name that dashboards for any server read.
+  // The name is the one that dashboards for all kinds of servers read.
   prometheus::Family<prometheus::Counter>& http_requests =
       prometheus::BuildCounter()
           .Name("http_requests_total")

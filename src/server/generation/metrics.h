@@ -21,9 +21,9 @@ class ServerMetrics {
 
   struct FinishedSample {
     FinishReason reason = FinishReason::kNone;
-    double latency_s = 0;  // from the request's arrival
-    // With a token: from the arrival to the prompt's first step, from there to the first token, from
-    // there to the last.
+    double latency_s = 0;  // from the request's arrival to the sample's end
+    // The times from the arrival to the prompt's first step, from there to the first token, and
+    // from there to the last token. Valid if there is a token.
     double queue_s = 0;
     double prefill_s = 0;
     double decode_s = 0;
@@ -32,11 +32,11 @@ class ServerMetrics {
   };
   void observe_finished(const FinishedSample& sample);
 
-  // Counts an answer of `handler`, a path of the endpoints' table. Both names come from short lists:
-  // each pair is a line for good. 0 stands for an answer that was not begun.
+  // Counts an answer of `handler`, a path of the endpoints' table. Both names come from short
+  // lists, because each pair is a permanent line of /metrics. `status` 0: no answer was begun.
   void count_http_answer(std::string_view handler, std::string_view method, int status);
 
-  // Returns these and the engine's own figures in Prometheus' text format.
+  // Returns these metrics and the engine's in Prometheus' text format.
   std::string text(const EngineStats& stats, const KvCacheInfo& kv_cache) const;
 
  private:

@@ -67,7 +67,7 @@ MaybeError add_breakers(const TokenRuleContext& context, const GenerationFields&
     if (auto error = add_breaker(context, text, rules.dry_sequence_breakers)) return error;
   }
   sort_and_deduplicate(rules.dry_sequence_breakers);
-  // A vocabulary padded in the tokenizer alone.
+  // The tokenizer's vocabulary may be padded beyond the model's.
   std::erase_if(rules.dry_sequence_breakers, [&](int id) { return id >= context.vocab_size; });
   return {};
 }
@@ -77,7 +77,7 @@ MaybeError add_bad_words(const TokenRuleContext& context, const std::vector<std:
   for (const std::string& word : words) {
     if (auto error = add_bad_word(context.tokenizer, word, rules)) return error;
   }
-  // No model draws what it has no logit for.
+  // Words with a token that the model has no logit for are never generated.
   std::erase_if(rules.bad_words, [&](const std::vector<int>& word) {
     return *std::max_element(word.begin(), word.end()) >= context.vocab_size;
   });

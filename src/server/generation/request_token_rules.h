@@ -1,4 +1,4 @@
-// From words to tokens: a request's TokenRuleFields as the sampler's TokenRules.
+// Conversion of words to tokens: of a request's TokenRuleFields to the sampler's TokenRules.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@
 
 namespace pagoda {
 
-// Finds the tokens whose text holds a string. The vocabulary's text is put together at the first
-// question. Thread-safe.
+// A search for the tokens whose text contains a string. The text of the vocabulary is built by the
+// first search. Thread-safe.
 class VocabularyText {
  public:
   explicit VocabularyText(std::shared_ptr<const Tokenizer> tokenizer)
       : tokenizer_(std::move(tokenizer)) {}
 
-  // Appends their ids. text: not empty.
+  // Appends the ids of tokens that contain `text`. REQUIRES: `text` is not empty.
   void find_tokens_with(std::string_view text, std::vector<int>& token_ids);
 
  private:
@@ -30,27 +30,27 @@ class VocabularyText {
 
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::once_flag once_;
-  std::string bytes_;                // of all tokens, one after the other
-  std::vector<std::uint32_t> ends_;  // [vocab]; of each token in bytes_
+  std::string bytes_;                // the texts of all tokens, one after the other
+  std::vector<std::uint32_t> ends_;  // [vocab]: where each token ends in bytes_
 };
 
 // The context that rules are made in.
 struct TokenRuleContext {
   const Tokenizer& tokenizer;
   VocabularyText& vocabulary_text;
-  int vocab_size = 0;  // the model's
+  int vocab_size = 0;  // of the model; the tokenizer's may be larger
 };
 
-// Makes the rules of a request; null where the request has no such rule.
-//  - A bad word is banned as vLLM does it: as it is tokenised at a text's beginning, and after a
-//    space where that is as many tokens of which the first is another.
-//  - A sequence breaker is every token whose text holds the string; where there is none, the last
-//    token of the string's own.
+// Makes the rules of a request; null if it asks for none.
+//  - A bad word is banned as in vLLM: with its tokens at the beginning of a text. Its tokens after
+//    a space are banned too, if they are as many and begin with another token.
+//  - A sequence breaker is every token whose text contains the string. If no token does, it is the
+//    last token of the string.
 // Errors name the field: an id outside of the vocabulary, a string that is not UTF-8.
 ApiResult<std::shared_ptr<const TokenRules>> make_token_rules(const TokenRuleContext& context,
                                                               const GenerationFields& fields);
 
-// Returns how much memory rules take.
+// Returns how much memory, in bytes, the rules take.
 std::int64_t num_bytes(const TokenRules& rules);
 
 }  // namespace pagoda

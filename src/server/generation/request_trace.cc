@@ -7,7 +7,7 @@
 namespace pagoda {
 namespace {
 
-// The samples of a request that are told one by one.
+// The most samples of a request that are reported one by one.
 constexpr std::size_t kMaxToldSamples = 32;
 
 bool is_lower_hex(std::string_view text) {
@@ -19,11 +19,11 @@ bool is_id(std::string_view text) {
   return is_lower_hex(text) && text.find_first_not_of('0') != std::string_view::npos;
 }
 
-// VERSION-TRACE-PARENT-FLAGS, in 2, 32, 16 and 2 hexadecimal digits; versions after 00 may go on
-// behind another dash.
+// The header VERSION-TRACE-PARENT-FLAGS, in 2, 32, 16 and 2 hexadecimal digits. Versions after 00
+// may have more after another dash.
 struct TraceParent {
   std::string_view trace_id, parent_id;
-  bool is_kept = false;  // by the client that asks
+  bool is_kept = false;  // whether the client records this trace
 };
 
 bool read_trace_parent(std::string_view text, TraceParent& parent) {

@@ -1,5 +1,5 @@
-// RequestTrace: one request's place in a trace, by W3C's Trace Context, and what its samples tell of
-// themselves for the span that the request becomes (trace_exporter.h). Thread-safe.
+// RequestTrace: one request's place in a trace (W3C Trace Context), and the figures of its samples.
+// The request becomes a span (trace_exporter.h). Thread-safe.
 #pragma once
 
 #include <memory>
@@ -16,21 +16,19 @@ namespace pagoda {
 class RequestTrace {
  public:
   struct Sample {
-    Clock::TimePoint arrival;  // of the request that it answers
+    Clock::TimePoint arrival;  // when the HTTP request came
     ServerMetrics::FinishedSample figures;
   };
 
-  // Begins this server's part of a trace from a request's `traceparent` header; "": it has none. A
-  // header that can't be read counts as none. Returns null where the client that asks keeps no
-  // trace of this request.
+  // Begins this server's part of a trace from a request's `traceparent` header; "": no header. A
+  // header that can't be read counts as none. Returns null if the client does not record the trace.
   static std::shared_ptr<RequestTrace> begin(std::string_view traceparent);
 
   void add(const Sample& sample);
 
   const std::string& trace_id() const { return trace_id_; }  // 32 hexadecimal digits
-  const std::string& parent_id() const {
-    return parent_id_;
-  }  // 16 of them; empty: it has no parent
+  // Returns 16 hexadecimal digits; empty: the trace begins here.
+  const std::string& parent_id() const { return parent_id_; }
   std::vector<Sample> samples() const;
 
  private:

@@ -1,4 +1,4 @@
-// ResponseStore: the responses that clients can fetch and go on with (/v1/responses), in memory.
+// ResponseStore: the responses that clients can fetch and continue (/v1/responses), in memory.
 #pragma once
 
 #include <cstddef>
@@ -12,22 +12,24 @@
 
 namespace pagoda {
 
-// Bounds of what is kept of one response: as much as a prompt and its answer may be, and this
-// besides. A token has some four bytes of text; what templates leave out has room, too.
+// Bounds of one stored response: kKeptBytesPerToken for each token of the context, and this. A
+// token has about four bytes of text, so there is room for what templates leave out.
 inline constexpr std::size_t kKeptBytesBesides = 64 << 10;
-inline constexpr std::size_t kKeptBytesPerToken = 64;  // of the context
+inline constexpr std::size_t kKeptBytesPerToken = 64;  // for each token of the context
 
-// All users of a stored response share its texts, which count (HeldText) until the last is done.
+// A stored response. Its users share its texts, which count in the memory budget until the last
+// user is done (HeldText).
 struct StoredResponse {
-  SharedText body;  // as it was answered
-  // The conversation to its end, as a JSON list of a chat's messages, without instructions.
+  SharedText body;  // the response as it was sent
+  // The conversation, including this response: a JSON list of chat messages without instructions.
   SharedText messages;
 
   std::size_t num_bytes() const { return body->view().size() + messages->view().size(); }
 };
 
-// Thread-safe. Takes 64 MB and 4,096 responses at most. The client who has the most of them loses
-// its oldest one first: no client loses any to others before having more than an equal share.
+// Thread-safe. Holds at most 64 MB and 4,096 responses. When it is full, the client with the most
+// loses its oldest one. So a client loses responses to others only if it has more than an equal
+// share.
 class ResponseStore {
  public:
   static constexpr std::size_t kMaxBytes = 64 << 20;
@@ -36,7 +38,7 @@ class ResponseStore {
   // Keeps a response for `client` (HttpRequest::client) alone. REQUIRES: a new id.
   void put(const std::string& client, const std::string& id, StoredResponse response);
   std::optional<StoredResponse> find(const std::string& client, const std::string& id) const;
-  // Returns whether it was there.
+  // Erases a response. Returns whether it was there.
   bool erase(const std::string& client, const std::string& id);
 
  private:
@@ -45,21 +47,21 @@ class ResponseStore {
     StoredResponse response;
   };
   struct Client {
-    std::list<Entry> entries;  // the oldest one first
+    std::list<Entry> entries;  // oldest first
     std::size_t num_bytes = 0;
   };
   struct Place {
     std::string client;
     std::list<Entry>::iterator entry;
   };
-  using Places = std::map<std::string, Place>;  // by id
+  using Places = std::map<std::string, Place>;  // by a response's id
 
   void drop(Places::iterator place);
   template <typename Measure>
   void drop_of_largest(Measure measure);
 
   mutable std::mutex mutex_;
-  std::map<std::string, Client> clients_;  // those who have any
+  std::map<std::string, Client> clients_;  // clients that have any
   Places places_;
   std::size_t num_bytes_ = 0;
 };

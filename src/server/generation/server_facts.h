@@ -1,4 +1,4 @@
-// ServerFacts: what GET and DELETE are answered from.
+// ServerFacts: what the handlers of GET and DELETE answer from.
 #pragma once
 
 #include <string>
@@ -8,12 +8,11 @@
 
 namespace pagoda {
 
-// The facts that endpoints about the server answer from.
 struct ServerFacts {
   ApiService& service;
   const SharedText& page;
   const SharedText& openapi_document;
-  std::string parameter;  // where the path has one, what stands in its place
+  std::string parameter;  // the value of the path's parameter, if it has one
   std::string client;     // HttpRequest::client
 };
 

@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::size_t kMaxShortBytes = 32 << 10;
 constexpr std::size_t kMaxMediumBytes = 512 << 10;
-constexpr std::size_t kBytesPerSecond = 64 << 10;  // of the time that a text is held to come later
+// A text's turn comes a second later for each 64 KiB.
+constexpr std::size_t kBytesPerSecond = 64 << 10;
 
 Clock::TimePoint turn_of(std::size_t num_bytes) {
   const auto delay = std::chrono::milliseconds(1000 * num_bytes / kBytesPerSecond);
@@ -32,20 +33,20 @@ TextLane lane_of_text(std::size_t num_bytes) {
 void TextWorkers::Task::run() {
   {
     std::lock_guard lock(mutex_);
-    if (is_dropped_) return;  // between its turn and this
+    if (is_dropped_) return;  // dropped after it was taken from the queue
   }
   HttpReply reply;
   try {
     reply = work();
     clear();
   } catch (const std::exception& error) {
-    clear();  // first: where memory lacks, the answer needs what this frees
+    clear();  // first: the answer may need the memory that this frees
     reply = {failure_response("a text", error), {}};
   }
   std::lock_guard lock(mutex_);
   if (is_dropped_) return;
   result_ = std::move(reply);
-  wake_();  // under the lock, so that none is under way once drop() has returned
+  wake_();  // under the lock, so that no call is running when drop() returns
 }
 
 std::optional<HttpReply> TextWorkers::Task::take() {
@@ -54,7 +55,7 @@ std::optional<HttpReply> TextWorkers::Task::take() {
 }
 
 void TextWorkers::Task::drop() {
-  std::optional<HttpReply> unwanted;  // goes after the lock
+  std::optional<HttpReply> unwanted;  // destroyed after the lock is released
   std::lock_guard lock(mutex_);
   is_dropped_ = true;
   unwanted.swap(result_);
@@ -97,7 +98,8 @@ TextWorkers::~TextWorkers() {
 void TextWorkers::start_threads() {
   for (int i = 0; i < options_.num_short_threads; ++i) {
     threads_.push_back(start_thread([this] {
-      ask_for_short_slices();  // as the threads that deliver: a chat's first token waits for it
+      // This thread is as urgent as those that deliver streams: a chat's first token waits for it.
+      ask_for_short_slices();
       work_on(TextLane::kShort);
     }));
   }
@@ -140,7 +142,7 @@ HttpReply TextWorkers::enqueue(Place place, std::shared_ptr<Task> task) {
   return {std::make_unique<TaskReply>(*this, std::move(task), place.lane, turn), {}};
 }
 
-// Returns false where the task does not wait any more.
+// Removes a waiting task; returns false if the task is not waiting any more.
 bool TextWorkers::remove(TextLane lane, const Turn& turn) {
   std::lock_guard lock(mutex_);
   return waiting_[static_cast<int>(lane)].erase(turn) > 0;
@@ -150,7 +152,7 @@ void TextWorkers::work_on(TextLane lane) {
   while (const std::shared_ptr<Task> task = next(lane)) task->run();
 }
 
-// Returns the next task; null: there will be none.
+// Waits for the next task; null: the workers are stopping.
 std::shared_ptr<TextWorkers::Task> TextWorkers::next(TextLane lane) {
   Waiting& waiting = waiting_[static_cast<int>(lane)];
   std::unique_lock lock(mutex_);

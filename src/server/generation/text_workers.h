@@ -1,14 +1,14 @@
-// TextWorkers: threads for what texts cost: reading a body, rendering, tokenising, detokenising a
-// whole text, compiling a grammar. The threads that deliver streams do none of it, so that no text
-// of one client holds up the answers of another.
+// TextWorkers: threads for work on texts: reading a body, rendering, tokenising, detokenising a
+// whole text, compiling a grammar. The threads that deliver streams do none of it, so that no
+// client's text delays the answers of others.
 //
-// There are four lanes, each with its threads. So a text waits neither for much longer texts nor
-// for grammars, which both may take seconds. The threads of medium and long texts give way to the
-// engine's. Those of short texts and grammars don't: most take some milliseconds, and their clients
-// wait for a first token.
+// There are four lanes, each with threads of its own. So a text waits neither for much longer texts
+// nor for grammars, which may both take seconds. The threads of medium and long texts have a lower
+// priority than the engine's. Those of short texts and grammars do not: most of them take some
+// milliseconds, and their clients wait for a first token.
 //
-// A lane serves texts in the order in which they came, but a text counts as having come a second
-// later for each 64 KiB. So texts of 4 MB let those of 1 MB pass, and still have their turn.
+// A lane serves texts in their order of arrival. But a text counts as arriving one second later for
+// each 64 KiB. So texts of 4 MB let those of 1 MB pass, but not without end.
 #pragma once
 
 #include <condition_variable>
@@ -29,33 +29,33 @@ namespace pagoda {
 enum class TextLane : std::uint8_t { kShort, kMedium, kLong, kGrammar };
 inline constexpr int kNumTextLanes = 4;
 
-// Returns the lane of a text: kShort up to 32 KiB, some 10 ms of work; kMedium up to 512 KiB, as
-// much as contexts of 128 Ki tokens hold.
+// Returns the lane of a text. kShort: up to 32 KiB, about 10 ms of work. kMedium: up to 512 KiB, as
+// much as contexts of 128 Ki tokens hold. kLong: more.
 TextLane lane_of_text(std::size_t num_bytes);
 
 struct TextWorkersOptions {
   int num_short_threads = 2;  // the other lanes have one each
-  int max_waiting = 4096;     // in each lane; one more is refused
+  int max_waiting = 4096;     // in each lane; further work is refused
 };
 
-// Thread-safe. It outlives the replies that it gives out.
+// Thread-safe. REQUIRES: it outlives the replies that it returns.
 class TextWorkers {
  public:
   // Throws NoThread.
   explicit TextWorkers(const TextWorkersOptions& options = {});
-  // Drops what waits and ends when what runs is done.
+  // Drops the work that waits, and returns when the work that runs is done.
   ~TextWorkers();
   TextWorkers(const TextWorkers&) = delete;
   TextWorkers& operator=(const TextWorkers&) = delete;
 
   struct Place {
     TextLane lane = TextLane::kShort;
-    std::size_t num_bytes = 0;  // of text
+    std::size_t num_bytes = 0;  // the text's length
   };
-  // Returns a reply that becomes what `work()`, an HttpReply, returns on one of the lane's threads;
-  // 429 where the lane is full. `work` may itself return a reply that is run so. A caller that
-  // drops the reply before takes the work out of the lane. If it runs already, its result is
-  // destroyed on the thread that has run it. `wake` is called when the result is there.
+  // Runs `work()`, which returns an HttpReply, on a thread of the lane. Returns a pending reply
+  // that becomes this result; 429 if the lane is full. `work` may itself return a reply of run().
+  // Destroying the pending reply takes the work out of the lane. If the work is running already,
+  // its result is destroyed on the thread that runs it. `wake` is called when the result is there.
   template <typename Work>
   HttpReply run(Place place, Wake wake, Work work) {
     return enqueue(place, std::make_shared<TaskOf<Work>>(std::move(wake), std::move(work)));
@@ -68,7 +68,7 @@ class TextWorkers {
   template <typename Work>
   class TaskOf;
   class TaskReply;
-  // When its turn is, and a number that tells those of the same moment apart.
+  // The time of a task's turn, and a number that orders tasks of the same time.
   using Turn = std::pair<Clock::TimePoint, std::uint64_t>;
   using Waiting = std::map<Turn, std::shared_ptr<Task>>;
 
@@ -88,21 +88,21 @@ class TextWorkers {
   std::vector<std::thread> threads_;
 };
 
-// A piece of work and its result, between the thread that runs it and the connection that waits.
+// A piece of work and its result, shared by the thread that runs it and the connection that waits.
 class TextWorkers::Task {
  public:
   explicit Task(Wake wake) : wake_(std::move(wake)) {}
   virtual ~Task() = default;
 
   void run();
-  // Returns the result, once.
+  // Returns the result once, when it is there.
   std::optional<HttpReply> take();
-  // Gives the result up: the caller waits no more, and `wake` is not called again.
+  // Gives up the result: nothing waits for it any more, and `wake` is not called again.
   void drop();
 
  protected:
   virtual HttpReply work() = 0;
-  // Frees what the work holds: a body, most of all.
+  // Frees what the work holds, mainly a request's body.
   virtual void clear() = 0;
 
  private:

@@ -57,7 +57,7 @@ class TextWorkersTest : public ::testing::Test {
 
   std::promise<void> gate_;
   std::shared_future<void> opened_ = gate_.get_future().share();
-  std::vector<std::string> done_;  // by the lane's only thread
+  std::vector<std::string> done_;  // written by the lane's only thread
   std::size_t num_expected_ = 0;
   std::promise<void> all_done_;
   TextWorkers workers_{{.num_short_threads = 1, .max_waiting = 3}};
@@ -127,7 +127,7 @@ TEST_F(TextWorkersTest, WhatNobodyWaitsForIsNotDone) {
   EXPECT_THAT(done_, ElementsAre("kept"));
 }
 
-// A generation is cancelled by its end.
+// The result must be destroyed because a generation is cancelled by its destructor.
 TEST_F(TextWorkersTest, TheResultOfWorkThatIsDroppedWhileItRunsIsDestroyed) {
   struct Stream : EventStream {
     explicit Stream(std::promise<void>& ended) : ended(ended) {}

@@ -17,8 +17,7 @@ float finite(float logprob) {
   return std::max(logprob, -9999.0f);
 }
 
-// Returns nothing for an id that the model has and the tokenizer has not, as in a padded
-// vocabulary.
+// Returns a token's bytes; "" for an id that only the model has, as in a padded vocabulary.
 std::string bytes_of(const Tokenizer& tokenizer, int token_id) {
   auto bytes = tokenizer.token_bytes(token_id);
   return bytes.ok() ? *std::move(bytes) : std::string();
@@ -61,7 +60,7 @@ json CompletionLogprobs::take() {
     token_logprobs.push_back(finite(logprobs_[i]->chosen.logprob));
     json top = {{tokens_[i], finite(logprobs_[i]->chosen.logprob)}};
     for (const TokenLogprob& token : logprobs_[i]->top) {
-      // Two tokens may have one name: the likelier, which comes first, keeps it.
+      // Two tokens may have the same name. The likelier one comes first and keeps it.
       top.emplace(naming_.name(token.token_id, "bytes:"), finite(token.logprob));
     }
     top_logprobs.push_back(std::move(top));

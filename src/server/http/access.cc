@@ -14,7 +14,8 @@ bool equal_in_constant_time(const Sha256Digest& a, const Sha256Digest& b) {
   return difference == 0;
 }
 
-// Returns a digest, which shows neither key nor name. No key has a space, so no name's id is a key's.
+// Returns an opaque id: a digest that shows neither key nor name. Keys have no spaces, so the
+// digest of "name ..." is never that of a key.
 std::string id_of(const ApiKey& key) {
   const Sha256Digest id = key.name.empty() ? key.digest : sha256("name " + key.name);
   return std::string(id.begin(), id.end());
@@ -35,8 +36,8 @@ bool is_address(std::string_view host) {
   return !error;
 }
 
-// Returns a Host header without its port: "::1" of "[::1]:8000", "localhost" of "localhost:8000";
-// nothing where it is not an address or a name and, behind a colon, a number.
+// Returns a Host header without its port: "::1" for "[::1]:8000", "localhost" for "localhost:8000".
+// Returns nullopt if the rest is no port, or if brackets hold no address.
 std::optional<std::string_view> host_name(std::string_view header) {
   const bool is_bracketed = header.starts_with('[');
   const std::size_t end = is_bracketed ? header.find(']') : header.find(':');

@@ -1,19 +1,19 @@
-// Access control: API keys, the origins of web pages, and the names by which this server is asked.
+// Access control: API keys, the origins of web pages, and the host names in requests.
 //
-// A browser sends what any page tells it to, with its user's place in the network: a page from
-// anywhere reaches a server on the user's own machine. Three rules keep it out, each told of in the
-// header, before anything of a body is read:
+// A browser sends the requests of any page from its user's place in the network. So a page from
+// anywhere could reach a server on the user's own machine. Three rules prevent it. Each is checked
+// on the header, before anything of a body is read:
 //
-// - Pages of other origins are refused, whatever they send (Cors). Browsers say of every request
-//   that a page makes where the page is from, and pages can't change that; a program that is no
-//   browser says nothing, and passes. So a page gets nowhere with the content types that need no
-//   preflight either (text/plain, application/x-www-form-urlencoded, multipart/form-data, none).
-// - A body says that it is JSON, or nothing, or what `curl -d` says by itself (is_json_type).
-//   That is for people at a shell, and costs nothing beside the first rule.
-// - The name by which the server was asked is its own (AllowedHosts). Else a page's own name could
-//   be made to lead here after the page has come, which makes it the same origin to its browser.
-//   A proxy's word of the name that it was asked by (X-Forwarded-Host) is not heard, because any
-//   client can send it.
+// - Pages of other origins are refused, whatever they send (Cors). Browsers state a page's origin
+//   in each of its requests, and pages can't change that. Programs that are no browsers state none,
+//   and are accepted. So pages gain nothing by the content types that need no preflight
+//   (text/plain, application/x-www-form-urlencoded, multipart/form-data, none).
+// - A body's type is JSON, missing, or the default of `curl -d` (is_json_type). The last two are
+//   for people at a shell. They are safe because of the first rule.
+// - The host name in the request is one of the server's (AllowedHosts). Otherwise a page could make
+//   its own name resolve to this server after it was loaded (DNS rebinding). Its browser would then
+//   take both for the same origin. X-Forwarded-Host, a proxy's statement of the host name, is
+//   ignored because any client can send it.
 #pragma once
 
 #include <optional>
@@ -26,29 +26,29 @@
 
 namespace pagoda {
 
-// A key that requests may bring. Only its digest is kept.
+// An API key that requests may use. Only its digest is kept.
 struct ApiKey {
   Sha256Digest digest;  // of the key's bytes
-  std::string name;     // whose it is, as the log shows it; empty: it has none
+  std::string name;     // the owner's name, for the log; empty: none
 };
 
-// A client that the log and the caches tell from others.
+// A client, as the log and the caches distinguish clients.
 struct KnownClient {
-  std::string id;    // opaque, of one length for all that bring keys; empty: no key is asked for
+  std::string id;    // opaque, of one length for all keys; empty: the server has no keys
   std::string name;  // ApiKey::name
 };
 
-// "Authorization: Bearer K", or Anthropic's "x-api-key: K", against the accepted keys. The time it
-// takes tells nothing of where a wrong key differs: keys are compared by their SHA-256 digests, all
-// of them, whole.
+// The accepted API keys. Requests send them as "Authorization: Bearer K", or as Anthropic's
+// "x-api-key: K". The time does not show where a wrong key differs: it is compared with all keys,
+// by whole SHA-256 digests.
 class ApiKeys {
  public:
   explicit ApiKeys(std::vector<ApiKey> keys);
 
-  // Returns who brings the request; nothing where it brings no key that is accepted. Keys of one
-  // name are one client, so that a new key finds what the old one stored; a key without a name is a
-  // client of its own. The empty key is never accepted. Where there are no keys everybody is the
-  // same client, without id and name.
+  // Returns the client whose key the request has; nullopt if it has no accepted key. Keys of one
+  // name belong to one client, so that a new key finds what the old one stored. A key without a
+  // name is a client of its own. The empty key is never accepted. If the server has no keys, all
+  // requests are of one client without id and name.
   std::optional<KnownClient> client_of(const HttpRequest& request) const;
 
  private:
@@ -61,9 +61,9 @@ class Cors {
  public:
   explicit Cors(std::vector<std::string> allowed_origins);
 
-  // Returns whether a browser sent it for a page that may not ask. Sec-Fetch-Site decides where
-  // there is one, since a proxy may have changed the Host; else the Origin, beside the Host. A link
-  // to this server, which shows what it leads to and tells the page nothing, may be anywhere.
+  // Returns whether a browser sent the request for a page that may not send it. Sec-Fetch-Site
+  // decides if it is there, since a proxy may have changed the Host. Otherwise Origin must match
+  // Host. Any page may link to this server, because a page can't read what its link leads to.
   bool refuses(const HttpRequest& request) const;
 
   // Returns the CORS headers for the answer to `request`; empty without an Origin that is allowed.
@@ -78,14 +78,16 @@ class Cors {
   bool allows_all_ = false;
 };
 
-// By which names the server may be asked: addresses, localhost and what ends with .localhost, and
-// `names`, of which "*.example.com" stands for what ends so and "*" for all. Case does not matter.
+// The host names that requests may use: addresses, localhost, names that end in .localhost, and
+// `names`. In `names`, "*.example.com" allows all names with that ending, and "*" all names. Case
+// does not matter.
 class AllowedHosts {
  public:
   explicit AllowedHosts(std::vector<std::string> names);
 
-  // Returns whether a request may name this host. `host` is a Host header, with or without a port;
-  // what is neither, as "localhost:evil.example", is refused. "" passes: browsers always send one.
+  // Returns whether a request may use this host. `host` is a Host header, with or without a port.
+  // Anything else, such as "localhost:evil.example", is refused. "" is allowed, since browsers
+  // always send a host.
   bool allow(std::string_view host) const;
 
  private:

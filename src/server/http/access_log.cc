@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kMaxShownBytes = 200;
 
-// Makes a word of a log line of what a client sent.
+// Returns a client's text as one printable word of a log line.
 std::string shown(std::string_view text) {
   if (text.empty()) return "-";
   std::string word(text.substr(0, kMaxShownBytes));
@@ -37,7 +37,7 @@ std::string text_line(const AccessRecord& record) {
                      record.how_it_ended.empty() ? "" : ", ", record.how_it_ended);
 }
 
-// Returns the members of an object, without its braces.
+// Returns a record as the members of a JSON object, without the braces.
 std::string json_members(const AccessRecord& record) {
   const auto or_null = [](std::string_view text) -> RequestJson {
     if (text.empty()) return nullptr;

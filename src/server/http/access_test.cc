@@ -53,7 +53,7 @@ TEST(ApiKeys, OfOneNameAreOneClient) {
   EXPECT_NE(client_of("old").id, client_of("other").id);
   EXPECT_EQ(client_of("alice").name, "");
   EXPECT_NE(client_of("old").id, client_of("alice").id);
-  // The ids are opaque.
+  // Ids are digests: they show neither key nor name.
   for (const char* key : {"old", "other", "alice"}) EXPECT_EQ(client_of(key).id.size(), 32u) << key;
 }
 

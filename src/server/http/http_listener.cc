@@ -39,11 +39,11 @@ using boost::system::error_code;
 
 namespace {
 
-// Files that are no connections: the acceptor, the event queues, what a library opens.
+// Descriptors for anything except connections: the acceptor, event queues, files of libraries.
 constexpr rlim_t kOtherDescriptors = 64;
 
 // Raises the process's limit of descriptors as far as the system allows. Returns how many of the
-// wanted connections fit in it: each takes one descriptor, or three with TLS.
+// wanted connections it allows: each takes one descriptor, or three with TLS.
 int raise_descriptor_limit(int num_wanted, rlim_t num_descriptors_each) {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return num_wanted;
@@ -51,7 +51,7 @@ int raise_descriptor_limit(int num_wanted, rlim_t num_descriptors_each) {
     rlimit raised = limit;
     raised.rlim_cur = limit.rlim_max;
 #ifdef __APPLE__
-    raised.rlim_cur = std::min<rlim_t>(raised.rlim_cur, OPEN_MAX);  // more is refused
+    raised.rlim_cur = std::min<rlim_t>(raised.rlim_cur, OPEN_MAX);  // macOS refuses a higher limit
 #endif
     if (setrlimit(RLIMIT_NOFILE, &raised) == 0) limit = raised;
   }
@@ -68,11 +68,11 @@ int raise_descriptor_limit(int num_wanted, rlim_t num_descriptors_each) {
 struct HttpListener::Impl {
   struct Connection {
     asio::awaitable<void> run() const;
-    asio::awaitable<void> run_session() const;  // behind a tunnel
+    asio::awaitable<void> run_session() const;  // the session behind a tunnel
     void close() const;
 
     std::shared_ptr<HttpSession> session;
-    std::shared_ptr<TlsTunnel> tunnel;  // between the client and the session; null: there is none
+    std::shared_ptr<TlsTunnel> tunnel;  // between client and session; null: plain HTTP
   };
 
   Impl(const ListenerOptions& options, HttpHandler handler, HttpGate gate)
@@ -100,20 +100,20 @@ struct HttpListener::Impl {
   const std::shared_ptr<RequestMemory> memory;
   AccessLog access_log;
   asio::io_context context;
-  asio::io_context large_bodies;  // parse_request.h
+  asio::io_context large_bodies;  // see parse_request.h
   asio::executor_work_guard<asio::io_context::executor_type> keeps_large_bodies{
       large_bodies.get_executor()};
   StreamAcceptor acceptor;
   std::unique_ptr<TlsCertificate> certificate;  // null: plain HTTP
   std::uint16_t port = 0;
-  std::string path;  // that this has made a socket of; empty: none
+  std::string path;  // of the socket that the listener has made; empty: none
   std::vector<std::thread> threads;
 
   std::mutex mutex;
   std::condition_variable connection_ended;
   std::set<std::shared_ptr<Connection>> connections;
-  std::set<std::shared_ptr<Connection>> late_connections;  // which no drain() waits for
-  PeerCounts peers;                                        // of both
+  std::set<std::shared_ptr<Connection>> late_connections;  // drain() does not wait for them
+  PeerCounts peers;                                        // the peers of all connections
   bool draining = false;
   bool stopping = false;
 };
@@ -159,7 +159,7 @@ asio::awaitable<void> HttpListener::Impl::accept_loop() {
     if (!error) {
       serve(std::move(socket));
     } else if (error != asio::error::operation_aborted) {
-      // Out of descriptors, most likely: without a pause this would spin until one is free.
+      // Most likely no descriptor is free. Without a pause, the loop would spin until one is.
       log_warning("[server] accept: {}", error.message());
       pause.expires_after(std::chrono::milliseconds(100));
       co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, error));
@@ -191,7 +191,7 @@ void HttpListener::Impl::serve(StreamSocket socket) {
   asio::co_spawn(executor, run(*std::move(connection), peer), asio::detached);
 }
 
-// Runs under the mutex. `tls`: null for plain HTTP.
+// Makes a connection. Called with the mutex locked. `tls`: null for plain HTTP.
 Result<std::shared_ptr<HttpListener::Impl::Connection>> HttpListener::Impl::connect(
     StreamSocket socket, const std::shared_ptr<asio::ssl::context>& tls) {
   auto connection = std::make_shared<Connection>();
@@ -207,8 +207,8 @@ Result<std::shared_ptr<HttpListener::Impl::Connection>> HttpListener::Impl::conn
   return connection;
 }
 
-// Sends a refusal without waiting for the client: it fits any send buffer. A client of a TLS port
-// gets none, since it would accept no answer before a handshake.
+// Sends a refusal, which fits any send buffer, without waiting for the client. A client of a TLS
+// port gets none, since it would accept no answer before a handshake.
 void HttpListener::Impl::refuse(StreamSocket socket, std::string message) {
   HttpResponse response = error_response({503, std::move(message), "", "too_many_connections"});
   response.body = error_body(*response.error);
@@ -245,7 +245,8 @@ Result<std::unique_ptr<HttpListener>> HttpListener::start(const ListenerOptions&
   std::unique_ptr<HttpListener> listener(new HttpListener(std::move(impl)));
   for (int i = 0; i < options.num_threads; ++i) {
     listener->impl_->threads.push_back(start_thread([context = &listener->impl_->context] {
-      ask_for_short_slices();  // a token that is there is not to wait while the next is computed
+      // A token that is ready must not wait while the next one is computed.
+      ask_for_short_slices();
       context->run();
     }));
   }
@@ -306,7 +307,7 @@ void HttpListener::stop(double deadline_s) {
     impl.connection_ended.wait(
         lock, [&impl] { return impl.connections.empty() && impl.late_connections.empty(); });
   }
-  // Nothing is left to do: run() returns by itself on every thread.
+  // No connection is left. Without this guard no work is left, so run() returns on every thread.
   impl.keeps_large_bodies.reset();
   for (std::thread& thread : impl.threads) thread.join();
   impl.threads.clear();

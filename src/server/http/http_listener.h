@@ -1,11 +1,11 @@
-// HttpListener: accepts HTTP/1.1 connections, plain or by TLS, and runs their requests through one
+// HttpListener: accepts HTTP/1.1 connections, plain or with TLS, and passes their requests to one
 // handler, on a few threads.
 //
-// Keep-alive, pipelining, chunked bodies and "Expect: 100-continue" are understood. Bytes that are
+// Keep-alive, pipelining, chunked bodies and "Expect: 100-continue" are supported. Bytes that are
 // not HTTP are answered 400, and the connection is closed. A header or body over its limit is
-// answered 431 or 413, without being read; a client that dawdles, 408. A request that the gate
-// refuses is answered before its body is read, and closed unless little of it is left. All members
-// are thread-safe but stop(), which may be called once.
+// answered 431 or 413 before the rest is read. A client that is too slow is answered 408. A request
+// that the gate refuses is answered before its body is read. Then the connection is closed, unless
+// little of the body is left. All members are thread-safe except stop(), which may be called once.
 #pragma once
 
 #include <cstdint>
@@ -23,14 +23,14 @@ namespace pagoda {
 
 struct ListenerOptions {
   std::string host = "127.0.0.1";
-  std::uint16_t port = 0;  // 0: any free one
-  std::string path;        // to listen on instead, as a socket of the file system; empty: none
+  std::uint16_t port = 0;  // 0: any free port
+  std::string path;        // of a socket to listen on instead; empty: none
   TlsFiles tls;            // without a certificate: plain HTTP
   int num_threads = 2;
   HttpLimits limits;
-  // The budget that all that is sent counts in; not null.
+  // The memory budget in which all that is sent counts; not null.
   std::shared_ptr<RequestMemory> memory = std::make_shared<RequestMemory>();
-  AnswerObserver observer;  // of every answer, refusals too; empty: none
+  AnswerObserver observer;  // called for every answer, also a refusal; empty: none
   LogFormat log_format = LogFormat::kText;
   ErrorWriter write_error = [](std::string_view, const ApiError& e) { return error_body(e); };
 };
@@ -41,16 +41,16 @@ class HttpListener {
   // TlsCertificate::load()'s. An empty gate lets every request pass.
   static Result<std::unique_ptr<HttpListener>> start(const ListenerOptions& options,
                                                      HttpHandler handler, HttpGate gate = {});
-  ~HttpListener();  // stop(0)
+  ~HttpListener();  // calls stop(0)
 
   std::uint16_t port() const;  // 0: it listens on a path
   int num_connections() const;
 
-  // Closes idle connections and lets running requests finish until the deadline; true if all have.
-  // A connection whose first request comes from here on serves that one, which is the gate's to
-  // refuse, and is not waited for.
+  // Closes idle connections and lets running requests finish until the deadline; returns whether
+  // all have. A connection without a request so far may still send one, which the gate may refuse.
+  // Nothing waits for such connections.
   bool drain(double deadline_s);
-  // Accepts nothing more, drains, closes the rest and joins the threads.
+  // Stops accepting, drains, closes the remaining connections and joins the threads.
   void stop(double deadline_s);
 
  private:

@@ -1,4 +1,4 @@
-// HttpListenerTest: a listener on a free port, a client that says bytes, and work that lasts.
+// HttpListenerTest: a listener on a free port, a client that sends raw bytes, and slow replies.
 #pragma once
 
 #include "server/http/http_listener.h"
@@ -81,7 +81,7 @@ class Connection {
   int socket_;
 };
 
-// Counts the replies that are alive, as an engine's requests would be.
+// The state of all slow replies: how many are alive, and whether they may finish.
 struct Work {
   std::atomic<int> num_alive = 0;
   std::atomic<bool> finish = false;
@@ -116,7 +116,7 @@ class SlowStream : public EventStream {
     if (std::exchange(begun_, true)) return finished_ ? "data: end\n\n" : "";
     return "data: begin\n\n";
   }
-  // Returns what the last poll() saw. An end after that poll() is told by the next one.
+  // Returns whether the last poll() returned the end. A later end is seen by the next poll().
   bool finished() const override { return finished_; }
   std::string last_words(const ApiError& error) override {
     return "data: " + error.message + "\n\n";
@@ -130,7 +130,7 @@ class SlowStream : public EventStream {
 
 class HttpListenerTest : public ::testing::Test {
  protected:
-  // Makes a send to a connection that the server has closed an error, not the end of the process.
+  // Makes sending to a closed connection an error. Otherwise it would end the process.
   static void SetUpTestSuite() { std::signal(SIGPIPE, SIG_IGN); }
 
   void start(HttpLimits limits = {}, std::int64_t memory_bytes = kMaxRequestMemoryBytes,
@@ -157,7 +157,7 @@ class HttpListenerTest : public ::testing::Test {
                     .value();
   }
 
-  // Returns all that comes back for `bytes` on a connection of their own.
+  // Sends `bytes` on a new connection, and returns all that comes back.
   std::string exchange(std::string_view bytes) {
     Connection connection(listener_->port());
     connection.send(bytes);

@@ -9,10 +9,10 @@
 namespace pagoda {
 namespace {
 
-// More than a connection's buffers take by themselves.
+// More bytes than a connection's buffers hold.
 constexpr std::size_t kLargeBytes = 16 << 20;
 
-// Says much at once, and then ends.
+// A stream that sends one large text and ends.
 class LargeStream : public EventStream {
  public:
   std::string poll() override { return std::string(kLargeBytes, 'a'); }
@@ -34,7 +34,7 @@ class ListenerMemoryTest : public HttpListenerTest {
     listener_ = HttpListener::start({.memory = memory_}, std::move(handler)).value();
   }
 
-  // Asks and leaves what comes unread, until clients_ ends.
+  // Sends a request and does not read its answer, until clients_ is cleared.
   void ask_unread(const std::string& path) {
     clients_.emplace_back(listener_->port());
     clients_.back().send("GET " + path + " HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -69,7 +69,7 @@ TEST_F(ListenerMemoryTest, AnswersThatAreNotReadLeaveNoRoomForOneMore) {
 TEST_F(ListenerMemoryTest, TheTextOfAStreamCountsToo) {
   start(2);
   for (int i = 0; i < 2; ++i) ask_unread("/stream");
-  expect_soon([&] { return !has_room(); });  // their heads come before their texts
+  expect_soon([&] { return !has_room(); });  // an answer's head comes before its text
   const std::string cut_off = ask("/stream");
   EXPECT_THAT(cut_off, HasSubstr("ask again later"));
   EXPECT_TRUE(cut_off.ends_with("\r\n0\r\n\r\n"));

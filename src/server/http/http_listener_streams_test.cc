@@ -1,4 +1,4 @@
-// Streams, clients that go away, and the end of a listener.
+// Streams, clients that disconnect, and the end of a listener.
 #include "server/http/http_listener_fixture.h"
 
 #include <gmock/gmock.h>
@@ -84,12 +84,12 @@ TEST_F(HttpListenerTest, WhileRunningAnswersFinishNewConnectionsHaveOneRequest) 
   busy.send("GET /slow HTTP/1.1\r\nHost: x\r\n\r\n");
   expect_soon([&] { return work_.num_alive == 1; });
   std::thread drainer([&] { EXPECT_TRUE(listener_->drain(20)); });
-  // Those that were there before are closed, so one that is told to close came later.
+  // drain() closes idle connections at once. So one with the answer "Connection: close" came later.
   expect_soon([&] {
     return exchange("GET /a HTTP/1.1\r\nHost: x\r\n\r\n").find("\r\nConnection: close\r\n") !=
            std::string::npos;
   });
-  Connection dawdler(listener_->port());  // is not waited for
+  Connection dawdler(listener_->port());  // drain() does not wait for it
   dawdler.send("GET /b");
   work_.finish = true;
   work_.wake_all();
@@ -108,9 +108,9 @@ TEST_F(HttpListenerTest, WhileRunningAnswersFinishThoseThatHaveJustConnectedHave
   served.send("GET /a HTTP/1.1\r\nHost: x\r\n\r\n");
   served.read_until("GET /a 0");
   Connection fresh(listener_->port());
-  Connection silent(listener_->port());  // is not waited for
+  Connection silent(listener_->port());  // drain() does not wait for it
   expect_soon([&] { return listener_->num_connections() == 4; });
-  EXPECT_FALSE(listener_->drain(0));  // busy is; all have been told
+  EXPECT_FALSE(listener_->drain(0));  // `busy` still runs; all others have been told to end
   EXPECT_EQ(served.read_to_close(), "");
   fresh.send("GET /b HTTP/1.1\r\nHost: x\r\n\r\n");
   EXPECT_THAT(fresh.read_to_close(),

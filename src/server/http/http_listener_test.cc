@@ -109,8 +109,8 @@ TEST_F(HttpListenerTest, LargeBodiesShareABudgetAndSmallOnesDoNot) {
   std::optional<Connection> first;
   std::string second;
   expect_soon([&] {
-    // Until the first one's body is read, the second has the budget, and may be what the first is
-    // refused for.
+    // Until the body of `first` is read, `second` may have the budget. Then `first` may be refused,
+    // and is sent again.
     if (!first || first->has_answer()) {
       first.emplace(listener_->port());
       first->send(large + std::string(99'999, 'x'));
@@ -164,7 +164,7 @@ TEST_F(HttpListenerTest, DropsAClientThatDoesNotRead) {
   Connection connection(listener_->port());
   const std::string request = "GET /" + std::string(2000, 'x') + " HTTP/1.1\r\nHost: x\r\n\r\n";
   const auto start_time = std::chrono::steady_clock::now();
-  // It sends requests and reads no answers, until the server gives up.
+  // The client sends requests and reads no answers, until the server gives up.
   while (connection.send(request) &&
          std::chrono::steady_clock::now() < start_time + std::chrono::seconds(20)) {
   }

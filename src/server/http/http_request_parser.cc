@@ -15,15 +15,15 @@ namespace {
 namespace http = boost::beast::http;
 
 constexpr std::size_t kReadBytes = 4 << 10;
-// The bytes that may stand around each byte of a chunked body, besides max_header_bytes in all: a
+// The bytes that may stand around each byte of a chunked body, besides max_header_bytes in all. A
 // chunk of one byte has five.
 constexpr std::size_t kFramingOfBodyByte = 8;
-// "0\r\n\r\n": at least that much follows wherever a chunk begins. Beast asserts that it does not
-// see less of a chunk that it has seen the beginning of, and ends the process.
+// The fewest bytes that follow wherever a chunk begins: "0\r\n\r\n". After the beginning of a
+// chunk, Beast before version 356 must not get fewer: an assertion would end the process.
 constexpr std::size_t kLastChunkBytes = BOOST_BEAST_VERSION < 356 ? 5 : 1;
 
-// Returns whether an error behind the head is of one of Beast's own limits. They came with Boost
-// 1.87 (the trailer's) and 1.91 (a line that starts a chunk, and has no end yet).
+// Returns whether an error after the header is from one of Beast's own limits. Boost 1.87 added the
+// trailer's limit. Boost 1.91 added that of an unfinished line at a chunk's beginning.
 bool is_over_limit_behind_head(const boost::beast::error_code& error, std::string_view waiting) {
   return error == http::error::header_limit || (error == http::error::bad_chunk_extension &&
                                                 waiting.find("\r\n", 2) == std::string_view::npos);
@@ -37,9 +37,9 @@ bool is_number(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// A request's target: of absolute form, as proxies get it, or of origin form.
+// A request's target, in absolute form (as proxies get it) or in origin form.
 struct Target {
-  std::optional<std::string_view> host;  // with its port; absent in origin form
+  std::optional<std::string_view> host;  // with its port; absent: origin form
   std::string_view path;                 // from the first slash on; empty where there is none
   std::string_view query;
 };
@@ -59,8 +59,7 @@ Target read_target(std::string_view text) {
   return target;
 }
 
-// Returns all values of a header, separated by ", ", which means the same as several lines; nothing
-// where there is none.
+// Returns all values of a header, joined by ", " (the same as several lines); nullopt: none.
 std::optional<std::string> joined(const HttpHeaders& headers, std::string_view name) {
   std::optional<std::string> values;
   for (const auto& [key, value] : headers) {
@@ -88,7 +87,7 @@ HttpRequestParser::Progress HttpRequestParser::parse_head(boost::beast::flat_buf
   const std::size_t num_taken = put(received.data(), error);
   received.consume(num_taken);
   num_head_bytes_ += num_taken;
-  // The base's limit is for what waits at a time, this one for the whole header.
+  // The base class limits the bytes that wait at a time; this check limits the whole header.
   const bool needs_more = error == http::error::need_more;
   const std::size_t num_waiting = needs_more ? received.size() : 0;
   if (is_refused_) return Progress::kRefused;
@@ -97,14 +96,13 @@ HttpRequestParser::Progress HttpRequestParser::parse_head(boost::beast::flat_buf
   if (error) return refuse_for(error);
   if (std::string flaw = ambiguity(); !flaw.empty())
     return refuse(400, std::move(flaw), "bad_http");
-  if (target_host_ && request_.header("host").empty())  // HTTP/1.0
+  if (target_host_ && request_.header("host").empty())  // HTTP/1.0 without a Host
     request_.headers.emplace_back("host", *target_host_);
   eager(true);
   return Progress::kHead;
 }
 
-// Returns in words what makes it doubtful where the request ends or which host it asks; "": nothing
-// does.
+// Returns, in words, why it is doubtful where the request ends or which host it asks; "": no doubt.
 std::string HttpRequestParser::ambiguity() const {
   const HttpHeaders& headers = request_.headers;
   const auto num_hosts = std::count_if(headers.begin(), headers.end(),
@@ -194,7 +192,7 @@ HttpRequestParser::Progress HttpRequestParser::refuse_for(const ErrorCode& error
                 "bad_http");
 }
 
-// Appends to the body. Its memory grows with what has come, never with what was announced.
+// Appends to the body. Its memory grows with the bytes received, not with the announced length.
 void HttpRequestParser::append(StringView piece, ErrorCode& error) {
   std::string& body = request_.body;
   if (!request_.held_body) request_.held_body.emplace(MemoryAccount::of_body(memory_));
@@ -224,7 +222,7 @@ void HttpRequestParser::on_request_impl(http::verb /*verb*/, StringView method, 
 
 void HttpRequestParser::on_field_impl(http::field /*field*/, StringView name, StringView value,
                                       ErrorCode& error) {
-  if (is_header_done()) return;  // the trailer's
+  if (is_header_done()) return;  // a field of the trailer
   if (request_.headers.size() == limits_.max_header_fields) {
     refuse(431, fmt::format("the header has more than {} fields", limits_.max_header_fields),
            "header_too_large");

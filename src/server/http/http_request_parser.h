@@ -1,21 +1,20 @@
-// HttpRequestParser: one request from the bytes of a connection. No socket here.
+// HttpRequestParser: parses one request from the bytes of a connection. It has no socket.
 //
-// All that a client can make long is bounded while it comes, whatever pieces it comes in:
+// All that a client can make long is bounded while it comes, in pieces of any size:
 // - the header's bytes and fields;
 // - the body;
-// - what stands around a chunked body: chunk headers with their extensions, and the trailer, which
-//   is read and forgotten.
-// So what is received and not yet parsed never needs more than max_header_bytes of room before more
-// is read.
+// - what stands around the pieces of a chunked body: chunk headers with their extensions, and the
+//   trailer, which is read and ignored.
+// So received bytes that are not yet parsed take at most max_header_bytes when more is read.
 //
-// A request is refused where a proxy and this server might not agree on where it ends (RFC 9112,
-// 6.3 and 11.2):
+// A request is refused if a proxy and this server might disagree on where it ends (RFC 9112, 6.3
+// and 11.2):
 // - a Content-Length that is not one number;
 // - a Transfer-Encoding that is not "chunked" alone, or comes in HTTP/1.0 or beside a
 //   Content-Length;
 // - white space before a colon.
-// It is also refused where they might not agree on the host that it asks (RFC 9112, 3.2): no Host
-// in HTTP/1.1, two of them, or one that is not the host that the target names.
+// It is also refused if they might disagree on the host that it asks (RFC 9112, 3.2): no Host in
+// HTTP/1.1, two of them, or one that differs from the target's host.
 #pragma once
 
 #include <boost/beast/core/flat_buffer.hpp>
@@ -34,34 +33,33 @@ namespace pagoda {
 
 class HttpRequestParser final : private boost::beast::http::basic_parser<true> {
  public:
-  static constexpr std::size_t kMaxReadBytes = 64 << 10;  // at a time
+  static constexpr std::size_t kMaxReadBytes = 64 << 10;  // in one read
 
   enum class Progress { kNeedsMore, kHead, kWhole, kRefused };
 
   // REQUIRES: `limits` outlive the parser.
   HttpRequestParser(const HttpLimits& limits, std::shared_ptr<RequestMemory> memory);
 
-  // Takes what it can from the front of `received`: first up to the end of the header (kHead), from
-  // then on up to the end of the request (kWhole). The bytes behind that belong to the next
-  // request. After kRefused the connection is good for nothing else.
+  // Parses bytes at the front of `received`: first up to the header's end (kHead), then up to the
+  // request's end (kWhole). The bytes after it belong to the next request. After kRefused, the
+  // connection can't be used for another request.
   Progress parse(boost::beast::flat_buffer& received);
 
   // Returns whether kSmallBodyBytes of the body have come, or more.
   bool has_large_body() const { return request_.body.size() >= kSmallBodyBytes; }
   // Returns how many bytes to read at a time.
   std::size_t read_size() const;
-  // Returns the request as far as it has come; whole once parse() says so.
+  // Returns the request as far as it has been parsed; after kWhole it is whole.
   HttpRequest& request() { return request_; }
-  // Returns the response to a request that is kRefused.
+  // Returns the response to the request after kRefused.
   HttpResponse& refusal() { return refusal_; }
 
   unsigned version() const { return version_; }  // 10 or 11
-  // Returns whether the connection is kept, and what follows, is known once the header is there.
+  // Returns whether the connection is kept. This and the functions below are valid after kHead.
   bool keeps_alive() const { return keep_alive(); }
   bool is_whole() const { return is_done(); }
   bool expects_continue() const;
-  // Returns whether what is left of the body is so little that it may be read for nothing, and is
-  // sure to come.
+  // Returns whether the rest of the body is sure to come, and short enough to be read and ignored.
   bool can_skip_body() const;
 
  private:
@@ -100,11 +98,11 @@ class HttpRequestParser final : private boost::beast::http::basic_parser<true> {
   HttpRequest request_;
   HttpResponse refusal_;
   unsigned version_ = 11;
-  std::optional<std::string> target_host_;  // with its port, where the target names one
+  std::optional<std::string> target_host_;  // the host in the target, with its port; absent: none
   bool is_refused_ = false;
   std::size_t num_head_bytes_ = 0;
   std::size_t num_bytes_behind_head_ = 0;  // of the body and what stands around it
-  bool has_begun_chunk_ = false;           // and waits for the rest of what stands around it
+  bool has_begun_chunk_ = false;           // a chunk has begun: more of it must follow
 };
 
 }  // namespace pagoda

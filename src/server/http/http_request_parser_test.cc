@@ -18,7 +18,7 @@ using Progress = HttpRequestParser::Progress;
 constexpr std::string_view kChunked =
     "POST /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
 
-// A parser and what it is given, in pieces of any size.
+// A parser and its input, in pieces of any size.
 struct Feed {
   explicit Feed(HttpLimits some_limits = {}, std::int64_t num_bytes = kMaxRequestMemoryBytes)
       : limits(some_limits),
@@ -38,7 +38,7 @@ struct Feed {
     }
     return progress;
   }
-  // Gives the same piece again and again until the parser has had enough.
+  // Gives the same piece again and again until the parser needs no more.
   void give_without_end(std::string_view piece) {
     for (int i = 0; i < 1'000'000 && give(piece, piece.size()) == Progress::kNeedsMore; ++i) {
     }
@@ -105,11 +105,10 @@ TEST(HttpRequestParser, WhatHasNoEndIsRefusedAtItsLimit) {
     std::string start, piece;
     int status;
   } cases[] = {
-      {"", filler, 431},  // a method
+      {"", filler, 431},  // a method without end
       {"GET /", filler, 431},
       {"GET / HTTP/1.1\r\nHost: x\r\nX: ", filler, 431},
-      {"GET / HTTP/1.1\r\nHost: x\r\n", "X: " + filler + "\r\n",
-       431},  // each line is whole when it comes
+      {"GET / HTTP/1.1\r\nHost: x\r\n", "X: " + filler + "\r\n", 431},  // header lines without end
       {"GET / HTTP/1.1\r\nHost: x\r\n", "X: y\r\n", 431},
       {std::string(kChunked), std::string(1000, '0'), 413},
       {std::string(kChunked) + "1;", filler, 413},

@@ -25,16 +25,16 @@ using boost::system::error_code;
 using TimePoint = asio::steady_timer::time_point;
 
 constexpr std::size_t kHeadReadBytes = 4096;
-// The most bytes that are read of requests which a client pipelines behind a running one; past it,
-// its going away shows only when it is written to.
+// The most bytes that are read from a client while one of its requests is answered. Beyond it, a
+// disconnect is noticed only by writing.
 constexpr std::size_t kMaxPipelinedBytes = 16 << 10;
 
-// A body up to this is sent in one piece with its head.
+// The most bytes of a body that is sent in one piece with its head.
 constexpr std::size_t kMaxJoinedBytes = 4 << 10;
 
 }  // namespace
 
-// Shared with replies' Wakes; touched on the strand only, but for `posted`.
+// The state that replies' Wakes share. Used only on the strand, except for `posted`.
 struct HttpSession::WakeState {
   explicit WakeState(const asio::any_io_executor& executor) : strand(executor), timer(executor) {}
 
@@ -82,7 +82,7 @@ asio::awaitable<void> HttpSession::run() {
   socket_.close(ignored);
 }
 
-// Returns false where the connection ends.
+// Serves one request. Returns false if the connection ends.
 asio::awaitable<bool> HttpSession::serve_request() {
   keep_memory_reserve();
   Incoming incoming(shared_);
@@ -102,7 +102,7 @@ asio::awaitable<bool> HttpSession::serve_request() {
   co_return goes_on;
 }
 
-// Sends a refusal. Where the connection goes on, what is left of the request is read and forgotten.
+// Sends a refusal. If the connection goes on, the rest of the request is read and ignored.
 asio::awaitable<bool> HttpSession::refuse(Incoming& incoming, HttpResponse response, bool close) {
   const bool goes_on = co_await send_response(incoming, std::move(response), {}, close);
   log(incoming);
@@ -126,7 +126,7 @@ asio::awaitable<HttpSession::ReadOutcome> HttpSession::read_head(Incoming& incom
   const double timeout_s = limits_.header_timeout_s;
   const ReadOutcome outcome =
       co_await read(incoming, {.total_s = timeout_s, .silence_s = timeout_s});
-  // As far as they came, where it is refused.
+  // If the request is refused, some of these may be missing.
   const HttpRequest& request = incoming.parser.request();
   incoming.request_id = request_id_for(request.header("x-request-id"));
   incoming.method = request.method;
@@ -142,7 +142,7 @@ asio::awaitable<HttpSession::ReadOutcome> HttpSession::read_body(Incoming& incom
   }
   const ReadOutcome outcome = co_await read(
       incoming, {.total_s = limits_.body_timeout_s, .silence_s = limits_.body_silence_s});
-  // The room that a large body took to come is not kept while it is answered.
+  // The memory for reading a large body is freed while the request is answered.
   if (buffer_.size() == 0 && buffer_.capacity() > kHeadReadBytes) buffer_.shrink_to_fit();
   co_return outcome;
 }
@@ -222,7 +222,7 @@ asio::awaitable<bool> HttpSession::answer(Incoming& incoming) {
   co_return goes_on && !peer_gone_;
 }
 
-// Waits until `reply` is known; false: the client has gone, or the session is closed.
+// Waits until `reply` is known. Returns false if the client has gone or the session is closed.
 asio::awaitable<bool> HttpSession::await_reply(HttpReply& reply) {
   while (auto* pending = std::get_if<std::unique_ptr<PendingReply>>(&reply.content)) {
     start_watching_peer();
@@ -309,7 +309,7 @@ asio::awaitable<bool> HttpSession::send_stream(Incoming& incoming, EventStream& 
   co_return false;
 }
 
-// Writes; returns false also where the budget has no room for the bytes.
+// Writes bytes. Returns false also if the memory budget has no room for them.
 asio::awaitable<bool> HttpSession::write(std::string bytes, const Incoming& incoming) {
   Result<SharedText> text = HeldText::make(incoming.held, std::move(bytes));
   co_return text.ok() && co_await write(std::move(text).value());
@@ -320,7 +320,7 @@ asio::awaitable<bool> HttpSession::write(SharedText text) {
                                &num_written_);
 }
 
-// Waits until wake_ is signalled (by a reply, or because the peer went), or `timeout_s` have
+// Waits until wake_ is signalled (by a reply, or because the peer has gone), or `timeout_s` have
 // passed; 0: no limit.
 asio::awaitable<void> HttpSession::wait_for_wake(double timeout_s) {
   if (wake_->signalled) co_return;
@@ -333,8 +333,8 @@ asio::awaitable<void> HttpSession::wait_for_wake(double timeout_s) {
   co_await wake_->timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
 }
 
-// Reads and forgets what the client still sends. Closing meanwhile would reset the connection, and
-// the refusal could be lost on its way.
+// Reads and ignores what the client still sends. Closing at once would reset the connection, and
+// the client might lose the refusal.
 asio::awaitable<void> HttpSession::linger() {
   error_code error;
   socket_.shutdown(asio::socket_base::shutdown_send, error);
@@ -365,7 +365,7 @@ void HttpSession::start_watching_peer() {
 }
 
 asio::awaitable<void> HttpSession::stop_watching_peer() {
-  // A byte that came in the meantime starts another read, so asking once is not enough.
+  // A byte that came in the meantime starts another read, so one cancellation is not enough.
   while (watching_) {
     wake_->signalled = false;
     stop_watching_.emit(asio::cancellation_type::terminal);

@@ -1,8 +1,8 @@
 // HttpSession: one connection, from its accept to its close. Only the listener includes this.
 //
 // Everything in it runs on the connection's strand. Each operation has a deadline
-// (socket_deadline.h), and all that is written is counted (HeldText); while an answer is being computed or streamed, a read stands so
-// that the client's going away is seen at once.
+// (socket_deadline.h), and all that is written counts in the memory budget (HeldText). While an
+// answer is being computed or streamed, a read is pending, so that a disconnect is seen at once.
 #pragma once
 
 #include <atomic>
@@ -33,7 +33,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
     std::shared_ptr<RequestMemory> memory;
     AccessLog& access_log;
     const ErrorWriter& write_error;
-    boost::asio::any_io_executor large_bodies;  // parse_request.h
+    boost::asio::any_io_executor large_bodies;  // see parse_request.h
   };
   // REQUIRES: `socket` is bound to a strand of its own.
   HttpSession(StreamSocket socket, const Shared& shared);
@@ -43,16 +43,15 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
 
   // Returns whether a byte of its first request has come. Thread-safe.
   bool has_begun() const { return has_begun_; }
-  // Ends after the request under way, or now if there is none. A session that has not begun ends
-  // after its first request: else its client could not know that the server read nothing of it.
-  // Thread-safe.
+  // Ends after the running request, or at once if there is none. But a session without a request so
+  // far ends after its first: else its client could not know that nothing was read. Thread-safe.
   void drain();
-  // Ends now. Thread-safe.
+  // Closes the connection at once. Thread-safe.
   void close();
 
  private:
   enum class ReadOutcome { kRead, kRefused, kClosed };
-  // How long a part of a request may take in all, and how long nothing of it may come.
+  // The most time for a part of a request, and for a pause in it.
   struct ReadTimes {
     double total_s, silence_s;
   };
@@ -61,17 +60,17 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
         : parser(shared.limits, shared.memory),
           held(std::make_shared<MemoryAccount>(shared.memory)) {}
 
-    HttpRequestParser parser;                   // has the request, until the handler takes it
-    std::string method, path;                   // empty where the header could not be read
-    std::string client_name;                    // of HttpRequest
-    std::shared_ptr<const RequestTrace> trace;  // of HttpRequest
-    std::shared_ptr<MemoryAccount> held;        // of HttpRequest
+    HttpRequestParser parser;                   // holds the request until the handler takes it
+    std::string method, path;                   // empty if the header could not be read
+    std::string client_name;                    // HttpRequest::client_name
+    std::shared_ptr<const RequestTrace> trace;  // HttpRequest::trace
+    std::shared_ptr<MemoryAccount> held;        // HttpRequest::held
     std::string request_id;
-    Clock::TimePoint arrival = Clock::system().now();  // of the first byte
+    Clock::TimePoint arrival = Clock::system().now();  // when the first byte came
     bool keep_alive = true;
-    HttpResponse refusal;      // of kRefused
-    int status = 0;            // of the answer; 0: it has not begun
-    bool is_answered = false;  // wholly
+    HttpResponse refusal;      // the response after kRefused
+    int status = 0;            // the answer's; 0: it has not begun
+    bool is_answered = false;  // the whole answer has been written
   };
   struct WakeState;
 

@@ -52,7 +52,7 @@ Endpoint endpoint_of(const asio::generic::stream_protocol::endpoint& generic) {
   return endpoint;
 }
 
-// Removes the socket at a path unless a process listens on it; what is no socket stays.
+// Removes the socket at a path unless a process listens on it. Other files stay.
 void remove_left_socket(const std::string& path) {
   error_code error;
   std::error_code ignored;

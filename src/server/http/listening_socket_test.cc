@@ -29,7 +29,7 @@ class ListeningSocketTest : public ::testing::Test {
 TEST_F(ListeningSocketTest, APathWhoseServerIsGoneIsTakenAgain) {
   std::optional<StreamAcceptor> killed(acceptor());
   ASSERT_TRUE(listen(*killed).ok());
-  killed.reset();  // the file stays, as it does behind a process that is killed
+  killed.reset();  // the file stays, as after a process that is killed
   EXPECT_TRUE(fs::is_socket(path_));
   StreamAcceptor next = acceptor();
   EXPECT_TRUE(listen(next).ok());
@@ -43,7 +43,7 @@ TEST_F(ListeningSocketTest, APathOfALivingServerIsRefused) {
             "[server] " + path_ +
                 ": expected a path that is free to listen on, got: Address already in use");
   StreamSocket client(context_);
-  client.connect(first.local_endpoint());  // it still listens
+  client.connect(first.local_endpoint());  // `first` still listens
   const StreamSocket accepted = first.accept();
   EXPECT_TRUE(peer_of(accepted).is_loopback());
 }

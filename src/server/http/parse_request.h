@@ -1,4 +1,4 @@
-// The parsing of what a connection received, large bodies apart from everything else.
+// The parsing of received bytes, with a thread of its own for large bodies.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -9,9 +9,9 @@
 
 namespace pagoda {
 
-// Does what parser.parse(received) does, and does it on `large_bodies` where the body is large:
-// that is the executor of one thread that gives way (core/machine.h). Large bodies cost page faults
-// and copies, and the threads of the listener deliver the streams of all clients.
+// Returns the result of parser.parse(received). If the body is large, it runs on `large_bodies`,
+// the executor of one thread of low priority (give_way() in core/machine.h). Large bodies cost page
+// faults and copies, and the listener's threads have to deliver the streams of all clients.
 //
 // REQUIRES: nothing touches the parser or `received` until it returns.
 boost::asio::awaitable<HttpRequestParser::Progress> parse_request(

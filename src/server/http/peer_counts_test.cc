@@ -12,7 +12,7 @@ boost::asio::ip::address address(const char* text) {
 TEST(PeerCounts, EachPeerHasItsOwnRoom) {
   PeerCounts peers(2);
   EXPECT_TRUE(peers.add(address("192.0.2.1")));
-  EXPECT_TRUE(peers.add(address("::ffff:192.0.2.1")));  // the same, on a socket of both families
+  EXPECT_TRUE(peers.add(address("::ffff:192.0.2.1")));  // the same address, on a dual-stack socket
   EXPECT_FALSE(peers.add(address("192.0.2.1")));
   EXPECT_TRUE(peers.add(address("192.0.2.2")));
   peers.remove(address("192.0.2.1"));

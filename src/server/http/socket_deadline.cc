@@ -13,10 +13,11 @@ namespace {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-constexpr int kNumProbes = 3;  // without an answer, and the peer is gone
+constexpr int kNumProbes = 3;  // unanswered probes before the peer counts as gone
 
-// Makes the system notice a peer whose machine or network is gone: it sends nothing, not even an
-// end. Probes find out while there is nothing to send, and unacknowledged bytes while there is.
+// Makes the system notice a peer that sends nothing, not even an end, because its machine or
+// network is gone. Probes find this while there is nothing to send, and unacknowledged bytes while
+// there is.
 void notice_lost_peer(StreamSocket& socket, const HttpLimits& limits) {
   error_code ignored;
   socket.set_option(asio::socket_base::keep_alive(true), ignored);
@@ -63,7 +64,7 @@ void SocketDeadline::set(double seconds) {
 void SocketDeadline::set(TimePoint deadline) {
   timed_out_ = false;
   deadline_ = deadline;
-  // A deadline that moved away is met by the watchdog when it wakes at the old one.
+  // A later deadline needs no new wait: the watchdog sees it when it wakes at the old one.
   if (deadline_ < timer_.expiry()) wait();
 }
 

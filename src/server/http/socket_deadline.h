@@ -1,7 +1,7 @@
-// SocketDeadline: a watchdog over a socket. It cancels the operation under way when its deadline
+// SocketDeadline: a watchdog of a socket. It cancels the running operation when its deadline
 // passes, and notices a peer whose machine or network is gone.
 //
-// Belongs to the socket's strand.
+// Used only on the socket's strand.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -22,12 +22,12 @@ class SocketDeadline : public std::enable_shared_from_this<SocketDeadline> {
  public:
   using TimePoint = boost::asio::steady_timer::time_point;
 
-  // REQUIRES: `socket` outlives this: the owner of both gives this one up first, on the strand.
+  // REQUIRES: `socket` outlives this. The owner of both releases this one first, on the strand.
   explicit SocketDeadline(StreamSocket& socket);
 
-  // Starts the watchdog. Where the system refuses an option, its own times hold: hours.
+  // Starts the watchdog. If the system refuses a socket option, its own timeout applies: hours.
   void start(const HttpLimits& limits);
-  // Ends it, whatever is set later.
+  // Stops the watchdog permanently.
   void stop();
 
   void set(double seconds);
@@ -48,9 +48,10 @@ class SocketDeadline : public std::enable_shared_from_this<SocketDeadline> {
   bool stopped_ = false;
 };
 
-// Writes bytes piece by piece, each with `timeout_s` from the one before, so that the deadline is
-// for progress; false: the other side is gone, or took too long. `stream` is the deadline's socket,
-// or is written through it; the bytes it takes are added to `num_written`, or null.
+// Writes bytes piece by piece. Each piece has `timeout_s` of its own, so that slow clients are
+// accepted while they make progress. Returns false if the other side is gone or too slow. `stream`:
+// the deadline's socket, or a stream on top of it. The number of bytes is added to `num_written`,
+// unless that is null.
 template <typename Stream>
 boost::asio::awaitable<bool> write_all(Stream& stream, std::string_view bytes,
                                        SocketDeadline& deadline, double timeout_s,

@@ -29,7 +29,7 @@ using boost::system::error_code;
 constexpr std::chrono::seconds kLooksEvery(1);
 constexpr std::size_t kMaxPemBytes = 1 << 20;
 
-// Refuses what is no regular file before it is read: a pipe may never end.
+// Reads a file. Others than regular files are refused before reading, since a pipe may never end.
 Result<std::string> read_pem(std::string_view what, const std::string& path) {
   const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat info = {};
@@ -71,11 +71,11 @@ Result<std::shared_ptr<ssl::context>> read_context(const TlsFiles& files) {
   auto context = std::make_shared<ssl::context>(ssl::context::tls_server);
   SSL_CTX* const native = context->native_handle();
   SSL_CTX_set_min_proto_version(native, TLS1_2_VERSION);
-  // TLS 1.2 with what TLS 1.3 has alone: keys that are thrown away, and ciphers that authenticate.
+  // Restricts TLS 1.2 to what TLS 1.3 always has: ephemeral keys and authenticated ciphers.
   SSL_CTX_set_cipher_list(native, "ECDHE+AESGCM:ECDHE+CHACHA20");
   SSL_CTX_set_options(native, SSL_OP_NO_RENEGOTIATION | SSL_OP_CIPHER_SERVER_PREFERENCE);
-  SSL_CTX_set_mode(native, SSL_MODE_RELEASE_BUFFERS);  // of idle connections
-  // A key with a passphrase would be asked for on the terminal.
+  SSL_CTX_set_mode(native, SSL_MODE_RELEASE_BUFFERS);  // frees the buffers of idle connections
+  // Without this callback, OpenSSL would ask for a passphrase on the terminal.
   bool has_passphrase = false;
   error_code error;
   context->set_password_callback(
@@ -103,8 +103,8 @@ FileTimes times_of(const TlsFiles& files) {
 
 }  // namespace
 
-// The files and what was read of them, between the thread that looks and those that accept. It
-// outlives the TlsCertificate where a file system holds the thread up.
+// The files and the context read from them, shared by the watching thread and those that accept. It
+// outlives the TlsCertificate if a file system blocks the thread.
 class TlsCertificate::Files {
  public:
   explicit Files(TlsFiles files) : files_(std::move(files)) {}
@@ -139,7 +139,7 @@ class TlsCertificate::Files {
     }
   }
 
-  // Has look_until_ended() return.
+  // Makes look_until_ended() return.
   void end() {
     const std::lock_guard lock(mutex_);
     is_ending_ = true;
@@ -147,7 +147,7 @@ class TlsCertificate::Files {
   }
 
  private:
-  // Returns what the files have come to hold; null where that is nothing new, or can't be taken.
+  // Returns a context from the files if they have changed; null if they have not or can't be used.
   std::shared_ptr<ssl::context> look() {
     const FileTimes times = times_of(files_);
     if (times == times_) return nullptr;
@@ -162,7 +162,8 @@ class TlsCertificate::Files {
   }
 
   const TlsFiles files_;
-  FileTimes times_;  // of what was read last, taken or not; the thread's own
+  // Times of the files read last, usable or not. Only the watching thread uses them.
+  FileTimes times_;
 
   std::mutex mutex_;
   std::condition_variable changed_;

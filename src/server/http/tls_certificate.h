@@ -1,7 +1,7 @@
-// TlsCertificate: the certificate and the key by which clients know the server, as files have them.
+// TlsCertificate: the server's certificate and its key, read from files.
 //
-// A certificate that was renewed is taken without a restart: a thread of its own looks at the files
-// again while connections come, so that none of them waits for a file system. Thread-safe.
+// A renewed certificate is used without a restart. A thread of its own checks the files while
+// connections come, so that no connection waits for a file system. Thread-safe.
 #pragma once
 
 #include <boost/asio/ssl/context.hpp>
@@ -20,18 +20,17 @@ struct TlsFiles {
 
 class TlsCertificate {
  public:
-  // Reads both files. kNotFound, kInvalidArgument: one can't be read, or is not what it should be;
-  // the key is another certificate's. Throws NoThread.
+  // Reads both files. kNotFound: one can't be read. kInvalidArgument: one has other content, or the
+  // key belongs to another certificate. Throws NoThread.
   static Result<std::unique_ptr<TlsCertificate>> load(TlsFiles files);
-  // Leaves a thread that waits for a file behind.
+  // Does not wait for the thread if a file system blocks it.
   ~TlsCertificate();
   TlsCertificate(const TlsCertificate&) = delete;
   TlsCertificate& operator=(const TlsCertificate&) = delete;
 
-  // Returns what a connection that is accepted now is served with: TLS 1.2 or newer. At most once a
-  // second it has the thread look whether the files have changed, and does not wait for that: the
-  // next connections have the new certificate. Where it can't be taken, a warning says so, and the
-  // one at hand goes on.
+  // Returns the context (TLS 1.2 or newer) for a connection that is accepted now. At most once a
+  // second it makes the thread check for changed files. It does not wait: later connections get the
+  // new certificate. If that can't be used, a warning is logged and the old one stays.
   std::shared_ptr<boost::asio::ssl::context> context();
 
  private:

@@ -25,8 +25,9 @@ namespace asio = boost::asio;
 namespace ssl = boost::asio::ssl;
 using boost::system::error_code;
 
-constexpr std::size_t kInBytes = 4 << 10;    // that are carried at a time
-constexpr std::size_t kOutBytes = 16 << 10;  // a TLS record's most
+constexpr std::size_t kInBytes = 4 << 10;  // bytes to the session at a time
+// Bytes to the client at a time: the most of a TLS record.
+constexpr std::size_t kOutBytes = 16 << 10;
 
 bool is_plain_http(const error_code& error) {
   return error.category() == asio::error::get_ssl_category() &&
@@ -80,7 +81,7 @@ asio::awaitable<bool> TlsTunnel::shake_hands() {
   co_return false;
 }
 
-// Sends an answer without waiting for the client: it fits any send buffer.
+// Tells the client to use https. It does not wait for the client: the answer fits any send buffer.
 void TlsTunnel::tell_of_https() {
   HttpResponse response = error_response(
       {400, "this port expects TLS: ask it by https instead of http", "", "https_expected"});
@@ -93,8 +94,8 @@ void TlsTunnel::tell_of_https() {
   client_.write_some(asio::buffer(bytes), ignored);
 }
 
-// Carries the client's bytes in. It has no deadline of its own: the session decides how long things
-// may take, and closes its end.
+// Carries the client's bytes to the session. It has no deadline of its own: the session limits the
+// time, and closes its end.
 asio::awaitable<void> TlsTunnel::carry_in() {
   std::string piece(kInBytes, '\0');
   error_code error;
@@ -106,8 +107,8 @@ asio::awaitable<void> TlsTunnel::carry_in() {
                                  asio::redirect_error(asio::use_awaitable, error));
     }
   }
-  // A client that still sends after the farewell is read and forgotten: closing on it would lose
-  // what was sent to it.
+  // After the farewell, bytes that the client still sends are read and ignored. Closing at once
+  // could lose bytes on their way to the client.
   if (has_said_farewell_) error = {};
   while (!error && client_.is_open()) {
     co_await client_.async_read_some(asio::buffer(piece),
@@ -116,8 +117,7 @@ asio::awaitable<void> TlsTunnel::carry_in() {
   inner_.shutdown(asio::socket_base::shutdown_send, error);
 }
 
-// Carries the session's bytes out, to the end of them. A connection without any holds no memory for
-// them.
+// Carries the session's bytes to the client, to their end. While there are none, no buffer is held.
 asio::awaitable<void> TlsTunnel::carry_out() {
   error_code error;
   bool is_sent = true;
@@ -136,11 +136,11 @@ asio::awaitable<void> TlsTunnel::carry_out() {
   close_both();
 }
 
-// Says that nothing more comes, and then waits until the other end is closed, which happens at once
-// unless the session lingers.
+// Tells the client that nothing more comes, and then waits until the session closes its end. The
+// session does so at once unless it lingers.
 asio::awaitable<void> TlsTunnel::say_farewell() {
   has_said_farewell_ = true;
-  // As though the client's farewell had come: it is not waited for.
+  // The client's farewell counts as received, so that nothing waits for it.
   SSL_set_shutdown(tls_.native_handle(), SSL_RECEIVED_SHUTDOWN);
   error_code ignored;
   deadline_->set(limits_.linger_s);

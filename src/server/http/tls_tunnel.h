@@ -1,8 +1,8 @@
 // TlsTunnel: the encryption of one connection. It carries bytes between a client's socket and one
-// end of a socket pair, whose other end is served as any plain connection is: so a session knows
-// nothing of TLS, and its reads can be cancelled, which those of a TLS stream can't.
+// end of a socket pair. The other end is served like any plain connection. So a session knows
+// nothing of TLS, and its reads can be cancelled, unlike those of a TLS stream.
 //
-// Everything in it runs on the connection's strand, but for close().
+// Everything in it runs on the connection's strand, except close().
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -19,20 +19,20 @@ namespace pagoda {
 
 class TlsTunnel : public std::enable_shared_from_this<TlsTunnel> {
  public:
-  // Makes a tunnel to a client, and `served` the end that is to be served. REQUIRES: both sockets
-  // have one strand. kUnavailable: the system has no socket pair left.
+  // Makes a tunnel to a client. Sets `served` to the end that a session is to serve. REQUIRES: both
+  // sockets have the same strand. kUnavailable: the system has no socket pair left.
   static Result<std::shared_ptr<TlsTunnel>> open(StreamSocket client, StreamSocket& served,
                                                  std::shared_ptr<boost::asio::ssl::context> context,
                                                  const HttpLimits& limits);
 
-  // Shakes hands with the client, and carries bytes until both sides have ended. A client that
-  // speaks HTTP instead of TLS is told so.
+  // Does the handshake with the client, and carries bytes until both sides have ended. A client
+  // that speaks plain HTTP is told to use https.
   boost::asio::awaitable<void> run();
 
-  // Says that the other end is closed. Bytes that were written there are still carried to the
-  // client, which is waited for no longer than that.
+  // Tells the tunnel that the session has closed its end. Bytes written before that are still
+  // carried to the client. After them the tunnel does not wait for the client.
   void end_is_closed();
-  // Ends now. Thread-safe.
+  // Closes both sides at once. Thread-safe.
   void close();
 
  private:
@@ -51,8 +51,8 @@ class TlsTunnel : public std::enable_shared_from_this<TlsTunnel> {
   StreamSocket client_;
   StreamSocket inner_;
   boost::asio::ssl::stream<StreamSocket&> tls_;
-  const std::shared_ptr<SocketDeadline> deadline_;  // of what is written to the client
-  boost::asio::steady_timer end_closed_;            // expires when the other end is closed
+  const std::shared_ptr<SocketDeadline> deadline_;  // for writing to the client
+  boost::asio::steady_timer end_closed_;            // expires when the session has closed its end
   bool has_said_farewell_ = false;
 };
 

@@ -23,7 +23,7 @@ json model_json(const ApiService& service, const std::string& name) {
           {"max_model_len", service.model.engine->limits().max_model_len}};
 }
 
-// Returns what a request that says nothing is sampled by, under llama.cpp's names.
+// Returns how a request is sampled that has no sampling fields, under llama.cpp's names.
 json default_sampling_json(const ServedModel& model) {
   const SamplingParams params = to_sampling_params({}, model.defaults, std::nullopt, 0);
   return {{"temperature", params.temperature},

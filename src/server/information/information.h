@@ -1,5 +1,4 @@
-// The endpoints that tell of the server and its model, under the names that OpenAI, vLLM and
-// llama.cpp have for them.
+// The endpoints that describe the server and its model, as in OpenAI's API, vLLM and llama.cpp.
 #pragma once
 
 #include <string_view>
@@ -11,21 +10,21 @@ namespace pagoda {
 
 HttpResponse models_response(const ApiService& service);
 HttpResponse model_response(const ApiService& service, std::string_view name);
-// Answers as a process does that runs, whatever state its model is in.
+// Answers that the process runs, whatever state its model is in.
 HttpResponse live_response();
 HttpResponse health_response(const ApiService& service);
 HttpResponse metrics_response(const ApiService& service);
 
-// Tells how many sequences run or wait, for routers that look for the least (vLLM).
+// Returns how many sequences run or wait, for routers that look for the fewest (vLLM).
 HttpResponse load_response(const ApiService& service);
-// Forgets what the prefix cache has of a client's (HttpRequest::client).
+// Drops a client's part of the prefix cache. `client`: HttpRequest::client.
 HttpResponse reset_prefix_cache_response(ApiService& service, const std::string& client);
-// Answers with CacheEvents::since() of what is a client's; `after` is its number in decimal.
+// Answers with CacheEvents::since() for a client. `after`: the number of an event, in decimal.
 HttpResponse cache_events_response(const ApiService& service, const std::string& after,
                                    const std::string& client);
-// Tells the limits by which the engine works (vLLM).
+// Returns the limits of the engine (vLLM).
 HttpResponse server_info_response(const ApiService& service);
-// Tells what a client needs to know of the model, and no path of the machine (llama.cpp).
+// Returns what a client needs to know of the model, and no path of the machine (llama.cpp).
 HttpResponse props_response(const ApiService& service);
 // Lists a slot for each sequence that can be computed at once, those in use first (llama.cpp).
 HttpResponse slots_response(const ApiService& service);

@@ -1,4 +1,4 @@
-// The endpoints of what tells of the server, its models and tokens, with their schemas for /openapi.json.
+// The endpoints that describe the server, its models and tokens, with schemas for /openapi.json.
 #pragma once
 
 #include "server/generation/endpoint.h"

@@ -1,4 +1,4 @@
-// Endpoints by which clients of vLLM and llama.cpp learn of the server.
+// Endpoints that describe the server to clients of vLLM and llama.cpp.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -123,7 +123,7 @@ TEST(Information, ThePrefixCacheIsReset) {
   EXPECT_EQ(client.engine().resets().size(), 1u);
 }
 
-// A client learns and forgets what its own key has in the prefix cache.
+// A client's key gives access only to its own part of the prefix cache.
 TEST(Information, EachKeyHasAPrefixCacheOfItsOwn) {
   ApiClient client({}, {.api_keys = {{sha256("a-key"), "alice"}, {sha256("b-key"), "bob"}}});
   const auto send_as = [&](const std::string& key, const std::string& method,

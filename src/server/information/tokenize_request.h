@@ -15,8 +15,8 @@ inline constexpr std::size_t kMaxDetokenized = 1 << 20;
 
 struct TokenizeRequest {
   std::string model;
-  std::optional<std::string> prompt;  // this, or `chat` with messages
-  // As a chat has them, so that its messages are the tokens of its prompt.
+  std::optional<std::string> prompt;  // either this, or messages in `chat`
+  // The fields of a chat request, so that messages become the tokens of a chat's prompt.
   ChatPrompt chat;
   ToolUse tools;
   ReasoningFields reasoning;

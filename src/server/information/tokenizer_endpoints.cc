@@ -35,8 +35,8 @@ ApiResult<std::vector<int>> tokens_of(const ServedModel& model, const TokenizeRe
   return *std::move(ids);
 }
 
-// Writes the answer piece by piece: as JSON values the tokens of a long text would take a hundred
-// bytes each.
+// Returns the answer as text, written piece by piece. As JSON values, the tokens of a long text
+// would take a hundred bytes each.
 std::string tokenize_json(const ServedModel& model, const std::vector<int>& ids,
                           bool with_token_strs) {
   std::string text =
@@ -52,7 +52,7 @@ std::string tokenize_json(const ServedModel& model, const std::vector<int>& ids,
   return text + (ids.empty() ? "[]}" : "]}");
 }
 
-// Moves the text into the answer, because a list of pairs would copy it twice.
+// Returns the answer with a text. It moves the text, because a list of pairs would copy it twice.
 HttpResponse prompt_response(std::string text) {
   json answer = json::object();
   answer["prompt"] = std::move(text);

@@ -10,10 +10,10 @@ namespace pagoda {
 HttpResponse tokenize_response(ApiService& service, const HttpRequest& request);
 HttpResponse detokenize_response(ApiService& service, const HttpRequest& request);
 
-// Tells what clients that render and count by themselves ask for (lm-eval's remote tokenizer), under
-// the names of tokenizer_config.json.
+// Returns what clients need that render and count tokens by themselves (lm-eval's remote
+// tokenizer), under the names of tokenizer_config.json.
 HttpResponse tokenizer_info_response(const ApiService& service);
-// Returns the text that a request for a chat completion would be answered after.
+// Returns the text of the prompt that a request for a chat completion would have.
 HttpResponse apply_template_response(ApiService& service, const HttpRequest& request);
 
 }  // namespace pagoda

@@ -19,9 +19,9 @@ using nlohmann::json;
 // A request that has passed every check, with its prompt encoded.
 struct InfillJob : GenerationJob {
   std::string model_name;
-  CutPrompt prompt;  // its ids until it is submitted
+  CutPrompt prompt;  // without token ids after submission
   bool only_reads = false;
-  std::vector<std::string> response_fields;  // of InfillRequest
+  std::vector<std::string> response_fields;  // InfillRequest::response_fields
 
   std::int64_t num_kept_bytes() const {
     std::size_t num_bytes = prompt.token_ids.size() * sizeof(int);
@@ -34,7 +34,7 @@ struct InfillJob : GenerationJob {
   }
 };
 
-// Adds how long `count` tokens took, as llama.cpp names it: `prompt` or `predicted`.
+// Adds the time that `count` tokens took, under llama.cpp's names. `name`: "prompt" or "predicted".
 void add_timing(json& timings, const std::string& name, int count, double seconds) {
   const double ms = 1000 * seconds;
   timings[name + "_n"] = count;
@@ -56,13 +56,13 @@ const json* find_path(const json& object, std::string_view path) {
   }
 }
 
-// Reads an answer into llama.cpp's objects. Thread-compatible.
+// A reader of an answer that returns llama.cpp's objects. Thread-compatible.
 class InfillReader {
  public:
   InfillReader(std::unique_ptr<InfillJob> job, std::unique_ptr<GenerationGroup> group)
       : job_(std::move(job)), group_(std::move(group)) {}
 
-  // Appends the text that is ready.
+  // Appends the text that is ready. Returns the error if the answer failed.
   std::optional<ApiError> take(std::string& text) {
     for (const ChoicePiece& choice : group_->take()) {
       if (auto error = failure_of(choice.piece)) return error;
@@ -76,7 +76,7 @@ class InfillReader {
 
   static json part(const std::string& text) { return {{"content", text}, {"stop", false}}; }
 
-  // Returns the last object, with the figures.
+  // Returns the last object, with counts and times.
   json last(const std::string& text) const {
     const Usage& usage = group_->usage();
     const int num_predicted = job_->only_reads ? 0 : usage.num_completion_tokens;

@@ -1,4 +1,4 @@
-// POST /infill as llama.cpp has it: the text at a cursor, for editors.
+// POST /infill, as in llama.cpp: the text at an editor's cursor.
 #pragma once
 
 #include "server/base/http_message.h"

@@ -14,7 +14,7 @@ namespace {
 // The parts of a request as they are sent.
 struct SentInfill {
   InfillRequest request;
-  std::string prompt;  // the line at the cursor up to it
+  std::string prompt;  // the text before the cursor in its line
 };
 
 std::optional<ApiError> read_files(const RequestJson& value, SentInfill& sent) {
@@ -82,8 +82,8 @@ std::vector<Field> infill_field_table(SentInfill& sent) {
                    .size = {.max_chars = 256, .min_chars = 1, .max_items = 64},
                    .description = "Paths of the fields that the answer is to have.",
                    .from = "llama.cpp"});
-  // An answer never depends on the time that it takes, samplers have one order, and how far a line
-  // is indented is the model's business.
+  // These are ignored: answers do not depend on time, samplers have one order, and the model
+  // decides how far a line is indented.
   for (const char* name : {"t_max_predict_ms", "t_max_prompt_ms", "samplers", "n_indent"})
     table.push_back({.name = name, .target = IgnoredField{}, .from = "llama.cpp"});
   add_known_fields(table, FieldPlace::kCompletions);
@@ -105,7 +105,7 @@ ApiResult<InfillRequest> read_infill_request(const std::string& body,
   if (auto error = read_generation_body(body, infill_field_table(sent), fields, unknown_names))
     return std::move(*error);
   sent.request.texts.prefix += sent.prompt;
-  // An answer has no place for more.
+  // An answer of /infill holds one text and nothing else.
   fields.sampling.n = 1;
   fields.echo = false;
   fields.prompt_logprobs.reset();

@@ -1,4 +1,4 @@
-// InfillRequest: the body of /infill, by which editors ask for the text at a cursor. Names and
+// InfillRequest: the body of /infill, with which editors ask for the text at a cursor. Names and
 // meanings are llama.cpp's.
 #pragma once
 
@@ -16,10 +16,11 @@ inline constexpr std::size_t kMaxInfillFiles = 1024;
 struct InfillRequest {
   GenerationFields generation;
   CursorTexts texts;  // their prefix is `input_prefix` followed by `prompt`
-  // Paths of the fields that the answer has, such as "timings/prompt_ms"; none: all.
+  // Paths of the fields that the answer is to have, such as "timings/prompt_ms"; empty: all.
   std::vector<std::string> response_fields;
 
-  // Returns whether no answer is wanted: the prompt is read, so that the cache has it once one is.
+  // Returns whether no answer is wanted: the prompt is only computed, and stays in the prefix
+  // cache.
   bool only_reads() const { return generation.n_predict == 0; }
 };
 

@@ -101,7 +101,7 @@ TEST_F(InfillTest, OtherTextsStandBefore) {
       "<|im_start|>project\n<|endoftext|>x.py\none<|endoftext|>file\ntwo<|endoftext|>file\n" + gap);
 }
 
-// Texts of more tokens than the context: what is near the cursor stays.
+// If texts have more tokens than the context, what is near the cursor stays.
 TEST_F(InfillTest, WhatHasNoRoomIsLeftOut) {
   std::string far_prefix, far_suffix;
   for (int i = 0; i < 100000; ++i) far_prefix += "é" + std::to_string(i);
@@ -117,7 +117,7 @@ TEST_F(InfillTest, WhatHasNoRoomIsLeftOut) {
   const int most = client_.engine().limits().max_model_len;
   EXPECT_LE(answer.at("tokens_evaluated"), most - 64);
   EXPECT_GT(answer.at("tokens_evaluated"), most - 64 - 64);
-  // A text that is small enough stays where a larger one before it does not.
+  // A text that is small enough stays, even if a larger one before it is left out.
   body = {{"input_prefix", "a"}, {"input_extra", {{{"text", far_suffix}}, {{"text", "two"}}}}};
   EXPECT_THAT(prompt_of(body), StartsWith("\n\n--- snippet ---\n\ntwo<fim_prefix>"));
 }

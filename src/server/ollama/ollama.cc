@@ -19,11 +19,11 @@ constexpr std::string_view kLatest = ":latest";
 struct GenerateRequest {
   ChatRequest chat;
   std::string prompt, system;
-  std::string suffix;   // the answer belongs between the prompt and this; "": there is none
-  bool is_raw = false;  // the template has no part in it
+  std::string suffix;   // text after the answer, which fills the gap; "": none
+  bool is_raw = false;  // the chat template is not applied
 };
 
-// Returns the fields of a chat, except those that make no sense for one prompt and its one answer.
+// Returns the fields of a chat, except those that make no sense for one prompt with one answer.
 std::vector<Field> generate_field_table(GenerateRequest& request) {
   constexpr std::string_view kChatsOwn[] = {"messages",
                                             "add_generation_prompt",
@@ -72,7 +72,7 @@ ApiResult<GenerateRequest> read_generate_request(RequestJson body,
   return request;
 }
 
-// Reads a body's object; answers stream unless it says otherwise.
+// Reads a body's object. `streams`: the body leaves `stream` out, so the answer is a stream.
 ApiResult<RequestJson> parse_body(const HttpRequest& request, bool& streams) {
   auto body = parse_json_body(request.body);
   if (!body.ok()) return body;
@@ -90,7 +90,7 @@ ApiResult<std::unique_ptr<OllamaJob>> read_ollama_chat(ApiService& service,
   if (!read.ok()) return std::move(read).error();
   auto job = std::make_unique<OllamaJob>();
   read->generation.stream |= streams;
-  read->generation.sampling.n = 1;  // an answer has no place for more
+  read->generation.sampling.n = 1;  // an answer holds one choice
   drop_tag(service, read->generation.model);
   if (auto wrong = prepare_chat(service, request.origin(), *read, "", *job))
     return std::move(*wrong);
@@ -150,7 +150,7 @@ HttpReply submit_ollama(ApiService& service, std::unique_ptr<OllamaJob> job, con
 }
 
 struct ShowRequest {
-  std::string model, name;  // one of them: `name` is what older clients call it
+  std::string model, name;  // either of them; older clients send `name`
 };
 
 std::vector<Field> show_field_table(ShowRequest& request) {
@@ -221,7 +221,7 @@ HttpResponse ollama_tags(const ApiService& service) {
 HttpResponse ollama_running_models(const ApiService& service) {
   json models = entries(service);
   for (json& model : models) {
-    model["expires_at"] = "9999-12-31T23:59:59Z";  // it stays
+    model["expires_at"] = "9999-12-31T23:59:59Z";  // the model is never unloaded
     model["size_vram"] = 0;
     model["context_length"] = service.model.engine->limits().max_model_len;
   }

@@ -1,5 +1,5 @@
-// Ollama's API: /api/chat and /api/generate, translated onto chats, and what tells of the model.
-// Answers stream as lines of JSON unless the request says otherwise.
+// Ollama's API: /api/chat and /api/generate, translated to chat requests, and endpoints about the
+// model. Answers are streams of JSON lines unless the request says otherwise.
 #pragma once
 
 #include <string>
@@ -15,10 +15,10 @@ HttpResponse ollama_tags(const ApiService& service);
 HttpResponse ollama_running_models(const ApiService& service);
 HttpResponse ollama_show(ApiService& service, const HttpRequest& request);
 
-// Drops the ":latest" that Ollama's clients put behind every name, unless a served one has it.
+// Drops ":latest", which Ollama's clients append to every name, unless the whole name is served.
 void drop_tag(const ApiService& service, std::string& name);
 
-// Returns the JSON Schemas of /api/generate's requests and of /api/show's; /api/chat takes a chat's.
+// Returns JSON Schemas of requests: to /api/generate and to /api/show. /api/chat has a chat's.
 nlohmann::json ollama_generate_schema();
 nlohmann::json ollama_show_schema();
 

@@ -48,7 +48,7 @@ std::optional<ApiError> OllamaReader::take(std::vector<nlohmann::json>& lines) {
 
 void OllamaReader::tell_call(std::vector<nlohmann::json>& lines) {
   if (!call_name_) return;
-  // Arguments that the answer's end cuts off are no object.
+  // If the arguments were cut off, they are no JSON object.
   auto arguments = parse_json(std::exchange(call_arguments_, {}));
   if (!arguments.is_object()) arguments = nlohmann::json::object();
   const nlohmann::json call = {

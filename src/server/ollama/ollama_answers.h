@@ -12,24 +12,26 @@
 
 namespace pagoda {
 
-// Returns {"error": message}, the body of an error as Ollama has it.
+// Returns {"error": message}, the body of an error in Ollama's shape.
 std::string ollama_error_body(const ApiError& error);
 
 struct OllamaJob : ChatJob {
-  bool is_chat = true;      // otherwise /api/generate, whose text is `response`
-  bool only_loads = false;  // no prompt: clients have a model loaded so, which it is
+  bool is_chat = true;  // false: /api/generate, whose text is `response`
+  // No prompt: the client only wants the model to be loaded, which it always is.
+  bool only_loads = false;
 };
 
-// Reads an answer into Ollama's objects. Thread-compatible.
+// A reader of an answer that returns Ollama's objects. Thread-compatible.
 class OllamaReader {
  public:
   OllamaReader(std::unique_ptr<OllamaJob> job, std::unique_ptr<GenerationGroup> group);
 
-  // Takes what is ready: an object a part, appended to `lines`. A call is told once it is whole.
+  // Appends an object to `lines` for each part that is ready. A call is one object, once it is
+  // whole. Returns the error if the answer failed.
   std::optional<ApiError> take(std::vector<nlohmann::json>& lines);
   bool finished() const { return answer_.finished(); }
 
-  // Returns the last object, with the figures; `whole`: with the whole answer too.
+  // Returns the last object, with counts and times. `whole`: it holds the whole answer too.
   nlohmann::json last(bool whole) const;
 
  private:
@@ -42,7 +44,7 @@ class OllamaReader {
   std::optional<Clock::TimePoint> first_token_;
   std::optional<std::string> call_name_;  // of the call that is being read
   std::string call_arguments_;
-  std::string content_, thought_;  // so far
+  std::string content_, thought_;  // the whole answer so far
   nlohmann::json calls_ = nlohmann::json::array();
 };
 
@@ -77,10 +79,10 @@ class OllamaStream : public EventStream {
   bool finished_ = false;
 };
 
-// Returns the time between two moments, as Ollama counts it.
+// Returns the time between two points, in Ollama's unit.
 std::int64_t nanoseconds_between(Clock::TimePoint from, Clock::TimePoint to);
 
-// Returns the moment now as Ollama writes it: 2026-01-31T12:00:00.000000Z.
+// Returns the current time as Ollama writes it: 2026-01-31T12:00:00.000000Z.
 std::string ollama_time();
 
 }  // namespace pagoda

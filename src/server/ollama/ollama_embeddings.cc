@@ -21,7 +21,7 @@ using nlohmann::json;
 
 constexpr std::string_view kFromOllama = "Ollama";
 
-// A request to either endpoint.
+// A request to /api/embed or /api/embeddings.
 struct EmbedRequest {
   std::string model;
   std::vector<std::string> texts;
@@ -45,13 +45,13 @@ std::optional<ApiError> read_texts(std::string_view name, const RequestJson& val
       .name = name, .size = {.max_chars = kMaxTextChars, .min_chars = 1, .max_items = kMaxInputs}};
   if (value.is_array()) return read_strings(field, value, texts);
   texts.clear();
-  // None, as a client sends it that only wants the model loaded.
+  // Clients that only want the model to be loaded send an empty text.
   if (value.get_ref<const std::string&>().empty()) return {};
   return read_strings(field, RequestJson::array({value}), texts);
 }
 
-// Returns the fields of both. How Ollama loads and keeps a model, or samples, has no part in
-// embeddings.
+// Returns the fields that both endpoints have. How Ollama loads, keeps and samples a model has no
+// effect on embeddings.
 std::vector<Field> loading_field_table(EmbedRequest& request) {
   return {model_field(request.model),
           {.name = "options", .target = IgnoredField{}, .from = kFromOllama},
@@ -106,7 +106,7 @@ ApiResult<EmbedRequest> read_one_text_request(std::string_view body,
   return request;
 }
 
-// Makes the reply for texts that the field `param` has brought.
+// Returns the reply with the embeddings of texts. `param`: the field that held them.
 HttpReply embed(ApiService& service, const HttpRequest& http_request, EmbedRequest request,
                 std::string_view param, EmbeddingLayout layout, const Wake& wake) {
   const ServedModel& model = service.model;
@@ -125,7 +125,7 @@ HttpReply embed(ApiService& service, const HttpRequest& http_request, EmbedReque
       wake);
 }
 
-// Checks what was read, but for its texts; its model becomes what answers call it.
+// Checks everything that was read except the texts. Replaces the model by its name in answers.
 ApiResult<EmbedRequest> checked_request(ApiService& service, ApiResult<EmbedRequest> request) {
   if (!request.ok()) return request;
   drop_tag(service, request->model);

@@ -12,7 +12,7 @@ HttpReply handle_ollama_embed(ApiService& service, const HttpRequest& request, c
 HttpReply handle_ollama_embeddings(ApiService& service, const HttpRequest& request,
                                    const Wake& wake);
 
-// Returns the JSON Schemas of their requests.
+// Returns the JSON Schemas of requests to /api/embed and to /api/embeddings.
 nlohmann::json ollama_embed_schema();
 nlohmann::json ollama_embedding_schema();
 

@@ -1,6 +1,6 @@
 // POST /v1/chat/completions.
 //
-// Runs on one of the text workers' threads. A grammar goes on to their lane for grammars.
+// Runs on a text worker. If a grammar must be compiled, it goes on in the lane for grammars.
 #pragma once
 
 #include "server/base/http_message.h"

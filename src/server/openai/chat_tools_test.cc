@@ -44,13 +44,13 @@ class ChatToolsTest : public ::testing::Test {
   static std::string call_of(const std::string& name) {
     return "<tool_call>\n{\"name\": \"" + name + "\", \"arguments\": {";
   }
-  // Says whether the grammar that holds a request's answers takes such a beginning.
+  // Returns whether the grammar of a request's answers accepts such a beginning.
   bool may_begin(const json& body, const std::string& text) {
     client_.answer(kChatPath, json_text(body));
     return client_.may_begin(text);
   }
 
-  // Puts a stream's deltas together as OpenAI's clients do.
+  // Joins the deltas of a stream, as OpenAI's clients do.
   json streamed(json body) {
     body["stream"] = true;
     json message = {{"content", ""}};
@@ -78,7 +78,7 @@ class ChatToolsTest : public ::testing::Test {
     return {{"message", message}, {"finish_reason", end}};
   }
 
-  // Asks with the tools' keys in the client's order.
+  // Returns a request with tools, whose keys are in the client's order.
   static std::string ask_with_tools_text() {
     return R"({"messages": [{"role": "user", "content": "say a"}], "tools": )" +
            std::string(kToolsText) + "}";
@@ -139,7 +139,7 @@ TEST_F(ChatToolsTest, ToolsReachTheModel) {
   }
 }
 
-// With a place for tools in the template they go there, and the messages stay.
+// A template with a place for tools gets them there, and the messages are not changed.
 TEST_F(ChatToolsTest, ATemplateGetsTheTools) {
   const std::string text =
       "{% if tools %}{{ tools | tojson }}{% endif %}{% for message in messages %}{{ "
@@ -200,7 +200,7 @@ TEST_F(ChatToolsTest, AFormatBesideFreeToolsLeavesTheChoice) {
     EXPECT_TRUE(may_begin(body, "{\"a\": 1}"));
     EXPECT_FALSE(may_begin(body, call_of("now")));
   }
-  // As vLLM's and Ollama's names for it, of schemas that are written over several lines too.
+  // The same holds for vLLM's and Ollama's fields, and for schemas of several lines.
   EXPECT_TRUE(may_begin(with_tools("say a", {{"guided_json", "{\n\"type\":\r\n\"object\"}"}}),
                         call_of("now")));
   const json refused = refusal_of(with_tools(
@@ -208,7 +208,7 @@ TEST_F(ChatToolsTest, AFormatBesideFreeToolsLeavesTheChoice) {
       {{format_name, {{"type", "json_schema"}, {"json_schema", {{"schema", {{"no-such", 1}}}}}}}}));
   EXPECT_EQ(refused.at("param"), format_name);
   EXPECT_THAT(refused.at("message").get<std::string>(), HasSubstr("no-such"));
-  // A grammar of another kind holds the whole answer.
+  // A grammar of another kind constrains the whole answer, so calls are not possible.
   const json whole = with_tools("say a", {{"regex", "yes|no"}});
   EXPECT_TRUE(may_begin(whole, "yes"));
   EXPECT_FALSE(may_begin(whole, call_of("now")));
@@ -224,7 +224,7 @@ TEST_F(ChatToolsTest, AThoughtMayStandBeforeAFormat) {
   const json message = choice_of(body).at("message");
   EXPECT_EQ(message.at("reasoning_content"), "So.");
   EXPECT_EQ(message.at("content"), "{}");
-  body["reasoning_format"] = "none";  // the content is to be JSON
+  body["reasoning_format"] = "none";  // thoughts would be in the content, which must be JSON
   EXPECT_FALSE(may_begin(body, "<think>"));
 }
 
@@ -316,7 +316,7 @@ TEST_F(ChatToolsTest, ToolsAreBounded) {
   json tools = json::array();
   for (std::size_t i = 0; i < kMaxTools; ++i)
     tools.push_back({{"type", "function"}, {"function", {{"name", "f"}}}});
-  // So many are taken, but not by so short a context.
+  // So many tools are accepted, but they do not fit this short context.
   EXPECT_EQ(refusal_of(ask("a", {{"tools", tools}})).at("code"), "context_length_exceeded");
   tools.push_back(tools[0]);
   EXPECT_EQ(refusal_of(ask("a", {{"tools", tools}})).at("message"),

@@ -11,13 +11,13 @@
 namespace pagoda {
 
 inline constexpr int kMaxPrompts = 1024;
-inline constexpr int kMaxChoices = 4096;  // prompts times n
+inline constexpr int kMaxChoices = 4096;  // the most choices: prompts times n
 inline constexpr int kDefaultCompletionTokens = 16;
 
 struct CompletionRequest {
   GenerationFields generation;
   std::vector<PromptInput> prompts;
-  std::string suffix;  // the answer belongs between the prompt and this; "": there is none
+  std::string suffix;  // text after the answer, which fills the gap; "": none
   std::optional<int> logprobs;
   bool add_special_tokens = true;
 };

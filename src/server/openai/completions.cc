@@ -19,10 +19,10 @@ using nlohmann::json;
 struct CompletionJob : GenerationJob {
   std::optional<int> logprobs;
   AnswerIdentity identity;
-  // Their texts where answers say them again; their ids, once it is submitted, where answers tell them.
+  // The prompts, with texts only if the answer repeats them. Ids that it needs are kept to its end.
   std::vector<EncodedPrompt> prompts;
-  bool echo_only =
-      false;  // max_tokens 0: one token is computed, so that the prompt is, and not shown
+  // max_tokens is 0: one token is generated, so that the prompt is computed, but it is not shown.
+  bool echo_only = false;
 
   const EncodedPrompt& prompt_of(int choice_index) const {
     return prompts[choice_index / generation.sampling.n];
@@ -40,7 +40,7 @@ struct CompletionJob : GenerationJob {
   }
 };
 
-// One choice's answer in the making: what has come since the last look at it.
+// One choice of an answer, with what has come since the last take().
 class CompletionChoice {
  public:
   CompletionChoice(const CompletionJob& job, const ServedModel& model)
@@ -68,8 +68,8 @@ class CompletionChoice {
       logprobs_.append(piece.token_ids[i], piece.logprobs[i]);
   }
 
-  // Returns the choice's JSON with what was appended since the last call. A whole answer calls this
-  // once.
+  // Returns the choice's JSON, with what was appended since the last call (whole answers: the only
+  // one).
   json take(int index) {
     const GenerationFields& fields = job_.generation;
     json choice = {{"index", index},
@@ -232,7 +232,7 @@ ApiResult<TextRequest> make_text_request(const CompletionJob& job, const ServedM
   std::optional<int> asked = fields.max_tokens;
   if (job.echo_only) asked = 1;
   std::optional<int> fallback = kDefaultCompletionTokens;
-  if (fields.n_predict) fallback.reset();  // -1: all that fits
+  if (fields.n_predict) fallback.reset();  // -1: as many as the context has room for
   auto max_tokens =
       resolve_max_tokens(model, static_cast<int>(prompt.token_ids.size()), asked, fallback);
   if (!max_tokens.ok()) return api_error(max_tokens.status());

@@ -44,14 +44,14 @@ TEST(CompletionsMemory, AnAnswerCountsAsItComes) {
               HasSubstr("at most 1 MB"));
 }
 
-// Requests that wait for their answers, and how much memory they leave.
+// A set of requests that wait for their answers, and the memory that they leave.
 class JobMemoryTest : public ::testing::Test {
  protected:
   static constexpr std::int64_t kLimit = 4 << 20;
 
   JobMemoryTest() { client_.service().memory = budget_; }
 
-  // Leaves a request waiting.
+  // Sends a request, whose answer stays pending.
   void ask(const std::string& path, const json& body) {
     const int num_before = client_.engine().stats().num_running;
     HttpRequest request = {.method = "POST", .path = path, .body = json_text(body)};
@@ -64,7 +64,7 @@ class JobMemoryTest : public ::testing::Test {
       return client_.engine().stats().num_running > num_before;
     }));
   }
-  // Returns the status with which the last one was refused; 0: it was not.
+  // Returns the status with which the last request was refused; 0: it was not refused.
   int refused() const {
     const auto* response = std::get_if<HttpResponse>(&replies_.back().content);
     return response == nullptr ? 0 : response->status;

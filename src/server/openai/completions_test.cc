@@ -27,7 +27,7 @@ class CompletionsTest : public ::testing::Test {
     return client_.engine().last_request().sampling;
   }
 
-  using BadBodies = std::vector<std::pair<std::string, std::string>>;  // with the field at fault
+  using BadBodies = std::vector<std::pair<std::string, std::string>>;  // and the field at fault
   void expect_refused(const BadBodies& cases) {
     for (const auto& [body, param] : cases) {
       const json error = refusal(body);
@@ -48,7 +48,7 @@ TEST_F(CompletionsTest, AnswersInOpenAisShape) {
   EXPECT_EQ(body.at("choices"), parse_json(R"([{"index": 0, "text": "hello", "logprobs": null,
                                                  "finish_reason": "stop", "stop_reason": null}])"));
   const json& usage = body.at("usage");
-  EXPECT_EQ(usage.at("completion_tokens"), 5);  // h-e-l-l-o, of which h and e are one, and the end
+  EXPECT_EQ(usage.at("completion_tokens"), 5);  // he, l, l, o, and the end
   EXPECT_EQ(usage.at("total_tokens"), usage.at("prompt_tokens").get<int>() + 5);
   EXPECT_EQ(usage.at("prompt_tokens_details").at("cached_tokens"), 0);
 }
@@ -112,7 +112,7 @@ TEST_F(CompletionsTest, TheSeedIsToldAndOneForAllPrompts) {
   };
   expect_seed(41, R"(, "seed": 41)");
   expect_seed(-7, R"(, "seed": -7, "stream": true)");
-  expect_seed(1, "");  // the engine's draws, which here are its count
+  expect_seed(1, "");  // the fake engine draws 1, 2 and 3
   expect_seed(2, R"(, "seed": -1)");
   expect_seed(3, R"(, "stream": true)");
 }
@@ -155,8 +155,8 @@ TEST_F(CompletionsTest, RulesForTokensAreHonoured) {
   EXPECT_EQ(biases->logit_bias[2].bias, -std::numeric_limits<float>::infinity());
   EXPECT_EQ(rules_of(R"("allowed_token_ids": [98, 97, 98])")->allowed_tokens,
             mask_of(std::vector<int>{97, 98}, client_.model().tokenizer->vocab_size()));
-  // "in" is a token, and so is the space. After a space a word has one token more, so that spelling
-  // is not added.
+  // "in" is one token, and so is a space. After a space, a word has one token more than without, so
+  // that spelling is not added.
   EXPECT_EQ(rules_of(R"("bad_words": ["ab", " in", " "])")->bad_words,
             (std::vector<std::vector<int>>{
                 {97, 98}, client_.model().tokenizer->encode("in").value(), {32}}));
@@ -173,7 +173,7 @@ TEST_F(CompletionsTest, SequenceBreakersAreTheTokensThatHoldThem) {
   EXPECT_THAT(of_h,
               ::testing::IsSupersetOf({104, client_.model().tokenizer->encode("he").value()[0]}));
   EXPECT_TRUE(std::is_sorted(of_h.begin(), of_h.end()));
-  // No token has both letters, so the break is the string's last token.
+  // No token has both letters, so the breaker is the last token of the string.
   EXPECT_EQ(breakers_of(R"("dry_sequence_breakers": ["xz"])"), std::vector<int>{'z'});
   EXPECT_THAT(breakers_of(R"("seed": 1)"), ::testing::IsSupersetOf({'\n', ':', '"', '*'}));
   EXPECT_EQ(sampling_of(R"({"prompt": "say a", "dry_multiplier": 1, "dry_sequence_breakers": []})")

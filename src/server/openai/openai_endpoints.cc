@@ -20,8 +20,7 @@ json usage_schema() {
                         {"total_tokens", count_schema()}});
 }
 
-// Returns the schema of an answer whose choices have the properties of `choice` and those that all
-// choices have.
+// Returns an answer's schema. Its choices have the properties of `choice` and those of all choices.
 json answer_schema(const char* object, json choice) {
   choice["index"] = count_schema();
   choice["logprobs"] = {{"type", {"object", "null"}}};

@@ -10,8 +10,7 @@ namespace {
 
 constexpr std::string_view kRootPath = R"(<meta name="root-path" content=")";
 
-// Returns 'sha256-...' of the text between an inline element's tags, as Content Security Policy
-// level 3 has it.
+// Returns 'sha256-...' of an inline element's text, as in Content Security Policy level 3.
 std::string inline_hash(std::string_view html, std::string_view open, std::string_view close) {
   const std::size_t start = html.find(open) + open.size();
   const Sha256Digest digest = sha256(html.substr(start, html.find(close, start) - start));

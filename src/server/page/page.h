@@ -11,11 +11,12 @@ namespace pagoda {
 
 extern const std::string_view kPageHtml;
 
-// Returns the page. `root_path`: below which its browser finds the API, "" or such as "/llm".
+// Returns the page. `root_path`: below it the browser finds the API; "", or a path such as "/llm".
 std::string page_html(std::string_view root_path);
 
-// Answers page_html()'s text with a Content-Security-Policy. Under it nothing runs or loads but the
-// page's own script and style. Nor can that script make HTML of a text, by innerHTML or otherwise.
+// Answers page_html()'s text with a Content-Security-Policy. The policy lets only the page's own
+// script and style run or load. The script can't turn text into HTML either, by innerHTML or
+// otherwise.
 HttpResponse page_response(const SharedText& html);
 
 }  // namespace pagoda

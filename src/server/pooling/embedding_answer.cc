@@ -14,7 +14,7 @@
 namespace pagoda {
 namespace {
 
-// Bytes of the text for a number: -1.17549435e-38 and a comma, or 4/3 of 4 bytes.
+// Bytes of a number's text: -1.17549435e-38 and a comma; in base64, 4/3 of 4 bytes.
 constexpr std::int64_t kNumberTextBytes = 16;
 constexpr std::int64_t kBase64NumberBytes = 6;
 constexpr std::int64_t kAroundEmbeddingBytes = 96;
@@ -67,7 +67,7 @@ class PendingEmbeddings : public PendingReply {
     if (layout_.is_base64) {
       text_ += '"' + base64_of(embedding) + '"';
     } else {
-      // In as few digits as read back as the same float.
+      // Numbers have the fewest digits that read back as the same float.
       fmt::format_to(std::back_inserter(text_), "[{}]", fmt::join(embedding, ","));
     }
     if (layout_.has_objects) text_ += '}';
@@ -125,7 +125,7 @@ std::int64_t num_prompt_bytes(const EmbeddingBatchRequest& request) {
 HttpReply start_embeddings(ApiService& service, EmbeddingJob job, const Wake& wake) {
   const std::int64_t num_numbers = count_numbers(service.model, job.batch);
   const std::int64_t num_text_bytes = count_text_bytes(job, num_numbers);
-  // Numbers wait for those of the prompts before them, and are written then.
+  // An embedding waits in memory until all earlier ones have come, and is written then.
   const std::int64_t num_waiting_bytes = num_numbers * std::int64_t{sizeof(float)};
   const std::int64_t num_kept_bytes = num_prompt_bytes(job.batch);
   HeldBytes held(job.origin.held);

@@ -1,4 +1,4 @@
-// The answers of the endpoints that embed: text that is written as the embeddings come.
+// The answers of endpoints for embeddings, as text that is written while embeddings are computed.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@ namespace pagoda {
 // How an API writes embeddings, as JSON text.
 struct EmbeddingLayout {
   std::string head;
-  bool has_objects = false;  // each stands in an object with its index, as in OpenAI's API
-  bool is_base64 = false;    // of float32, the low byte first; otherwise a list of numbers
-  std::function<std::string(const EmbeddingBatch& batch)> tail;  // once all of them are there
+  bool has_objects = false;  // each is in an object with its index, as in OpenAI's API
+  bool is_base64 = false;    // base64 of float32, low byte first; false: a list of numbers
+  std::function<std::string(const EmbeddingBatch& batch)> tail;  // text after the last embedding
 };
 
 struct EmbeddingJob {
@@ -30,18 +30,18 @@ struct EmbeddingJob {
   EmbeddingLayout layout;
 };
 
-// Returns why such a request is refused, if it is: the model has another name (404), makes no
-// embeddings, or has smaller ones.
+// Returns the error with which a request for embeddings is refused, if any: the model has another
+// name (404), makes no embeddings, or makes smaller ones than `dimensions`.
 std::optional<ApiError> check_embedding(const ApiService& service, const std::string& model_name,
                                         std::optional<int> dimensions);
 
 nlohmann::json usage_json(const EmbeddingBatch& batch);
 
-// Returns what counts the ends of a batch's prompts in the metrics and in the request's trace.
+// Returns a function that counts finished prompts in the metrics and in the request's trace.
 std::function<void(const EmbeddingEnd&)> observer_of_embeddings(ApiService& service,
                                                                 const RequestOrigin& origin);
 
-// Returns how much memory the prompts take while they wait for their turn.
+// Returns how much memory, in bytes, the prompts take while they wait in the queue.
 std::int64_t num_prompt_bytes(const EmbeddingBatchRequest& request);
 
 // Returns the reply to a request that has passed check_embedding(). It is refused where the answer

@@ -25,8 +25,8 @@ std::optional<ApiError> read_encoding_format(const RequestJson& value, Embedding
                      "out_of_range");
 }
 
-// Adds what other servers know of embeddings and what has no part in them here, as known_fields.h
-// has it for answers of text.
+// Adds other servers' fields that have no effect on embeddings here. known_fields.h has those for
+// generated text.
 void add_fields_of_others(std::vector<Field>& table) {
   add_names_of_requests(table);
   const auto refuse = [&](std::string_view from, std::string_view name, std::string_view neutral,

@@ -11,7 +11,7 @@
 
 namespace pagoda {
 
-inline constexpr int kMaxInputs = 2048;  // OpenAI's
+inline constexpr int kMaxInputs = 2048;  // OpenAI's bound
 
 struct EmbeddingRequest {
   std::string model;

@@ -26,7 +26,7 @@ EmbeddingLayout openai_layout(std::string model_name, bool is_base64) {
           }};
 }
 
-// Says how inputs are read; the model's EmbeddingFormat decides what the request leaves open.
+// Resolves how inputs are encoded. The EmbeddingFormat decides what the request leaves open.
 ApiResult<InputEncoding> resolve_encoding(const ServedModel& model,
                                           const EmbeddingRequest& request) {
   const auto prompt = find_prompt(model, request.prompt_name);

@@ -19,7 +19,7 @@ using Numbers = std::vector<float>;
 
 constexpr const char* kEmbeddings = "/v1/embeddings";
 
-// Returns the bytes of base64 text, read as float32 with the low byte first.
+// Returns the float32 numbers in base64 text, whose low bytes come first.
 Numbers numbers_in_base64(const std::string& text) {
   constexpr std::string_view kAlphabet =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

@@ -28,7 +28,7 @@ json embedding_list_schema() {
 }
 
 json ranked_documents_schema() {
-  // The documents are there unless return_documents is false.
+  // A document is not required, because return_documents may be false.
   json ranked =
       object_schema({{"index", count_schema()}, {"relevance_score", {{"type", "number"}}}});
   ranked["properties"]["document"] = object_schema({{"text", text_schema()}});

@@ -64,7 +64,7 @@ Field texts_field(std::string_view name, std::vector<std::string>& texts,
           .required = true};
 }
 
-// Adds what both endpoints have, and what other servers know that has no part in scores here.
+// Adds the fields of both endpoints, and other servers' fields that have no effect on scores here.
 void add_common_fields(ScoredTexts& common, std::vector<Field>& table) {
   table.push_back(model_field(common.model));
   table.push_back(truncation_field(

@@ -11,9 +11,9 @@
 
 namespace pagoda {
 
-inline constexpr std::size_t kMaxScoredTexts = 2048;  // in a list
+inline constexpr std::size_t kMaxScoredTexts = 2048;  // texts in one list
 
-// Holds what both have.
+// The fields that both requests have.
 struct ScoredTexts {
   std::string model;
   std::optional<int> truncate_prompt_tokens;  // -1: to the context's length
@@ -23,7 +23,8 @@ struct ScoredTexts {
 
 struct ScoreRequest {
   ScoredTexts common;
-  // A text to each of the other list, or one to all of it; at least one each.
+  // Two lists of texts, paired one by one; or one text in `firsts`, paired with each of `seconds`.
+  // Neither list is empty.
   std::vector<std::string> firsts, seconds;
 };
 

@@ -20,13 +20,14 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::int64_t kResultBytes = 160;       // of the answer's text around a score
-constexpr std::int64_t kReturnedByteBytes = 12;  // of a document: escapes, and copies while written
+constexpr std::int64_t kResultBytes = 160;  // text of the answer around a score
+// Per byte of a document: escapes, and copies while written.
+constexpr std::int64_t kReturnedByteBytes = 12;
 
 struct ScoreJob {
   EmbeddingBatchRequest batch;
   RequestOrigin origin;
-  std::int64_t num_returned_bytes = 0;  // of texts that the answer repeats
+  std::int64_t num_returned_bytes = 0;  // bytes of the texts that the answer repeats
   // Writes the answer, once all scores are there.
   std::function<json(const std::vector<double>& scores, const json& usage)> write;
 };
@@ -60,7 +61,7 @@ std::optional<ApiError> check_scores(const ApiService& service, const std::strin
   return bad_request("model", "this model has no head for scores", "no_scores");
 }
 
-// Encodes `firsts`, one or as many as `seconds`, with those.
+// Encodes pairs of texts: of both lists one by one, or of a single first text with all `seconds`.
 ApiResult<EmbeddingBatchRequest> batch_of_pairs(const ApiService& service,
                                                 const HttpRequest& http_request,
                                                 ScoredTexts& common,
@@ -86,7 +87,7 @@ ApiResult<EmbeddingBatchRequest> batch_of_pairs(const ApiService& service,
 
 HttpReply start_scores(ApiService& service, ScoreJob job, const Wake& wake) {
   HeldBytes held(job.origin.held);
-  // Hidden states wait for those of the pairs before them, and become scores then.
+  // Hidden states wait in memory until all earlier pairs are scored, and become scores then.
   const std::int64_t pair_bytes =
       kResultBytes + std::int64_t{service.model.config.hidden_size} * std::int64_t{sizeof(float)};
   const std::int64_t num_bytes = std::ssize(job.batch.prompts) * pair_bytes +
@@ -102,8 +103,8 @@ HttpReply start_scores(ApiService& service, ScoreJob job, const Wake& wake) {
           {}};
 }
 
-// Returns the scores with the best first; of equal ones, the one that came first. `documents`:
-// those that the answer repeats; none, or one for each score.
+// Returns the results with the best score first. Of equal scores, the earlier one is first.
+// `documents`: those that the answer repeats; empty, or one for each score.
 json ranked(const std::vector<double>& scores, std::optional<int> top_n,
             const std::vector<std::string>& documents) {
   std::vector<std::size_t> order(scores.size());

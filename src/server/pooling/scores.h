@@ -1,4 +1,4 @@
-// POST /v1/score and /v1/rerank: how well texts go together, by a model with a head for it.
+// POST /v1/score and /v1/rerank: how well texts match, by a model with a head for scores.
 #pragma once
 
 #include "server/base/http_message.h"

@@ -26,7 +26,7 @@ class ScoresTest : public ::testing::Test {
     return client_.model().tokenizer->encode(text, {.add_special_tokens = false}).value();
   }
   std::vector<int> last_ids() { return client_.engine().last_request().prompt_token_ids; }
-  // Returns the score of what the two texts are beside one another.
+  // Returns the score computed from the embedding of both texts, joined.
   double expected(const std::string& first, const std::string& second) {
     const json embedding = client_.answer("/v1/embeddings", json{{"input", first + second}}.dump());
     return 1 / (1 + std::exp(-embedding.at("data").at(0).at("embedding").at(0).get<double>()));
@@ -76,7 +76,7 @@ TEST_F(ScoresTest, DocumentsAreRankedTheBestFirst) {
     last = score;
     places[index] = static_cast<int>(&result - &ranked.at("results").front());
   }
-  EXPECT_EQ(places[3], places[0] + 1);  // of equals the one that came first
+  EXPECT_EQ(places[3], places[0] + 1);  // of equal scores, the earlier one is first
   asked["top_n"] = 2;
   asked["return_documents"] = false;
   asked["documents"][1] = {{"text", documents[1]}, {"title", "Bridges"}};

@@ -30,7 +30,7 @@ bool is_one_of(const RequestJson& value, const Names& names) {
          std::find(names.begin(), names.end(), value.get_ref<const std::string&>()) != names.end();
 }
 
-// Returns a text, or the texts of a list of parts together; nothing for anything else.
+// Returns a text, or the joined texts of a list of parts; nullopt for other content.
 std::optional<std::string> text_in(const RequestJson& content) {
   if (content.is_string()) return content.get<std::string>();
   if (!content.is_array() || content.size() > kMaxParts) return {};
@@ -46,7 +46,7 @@ std::optional<std::string> text_in(const RequestJson& content) {
   return text;
 }
 
-// Builds a chat's messages from items.
+// A builder of chat messages from items.
 class MessageBuilder {
  public:
   explicit MessageBuilder(RequestJson& messages) : messages_(messages) {}
@@ -64,7 +64,7 @@ class MessageBuilder {
                       "supported");
   }
 
-  // Thoughts behind which nothing comes are the assistant's last words.
+  // Ends the list. A thought that no item follows becomes a message of the assistant.
   void finish() {
     if (thought_) assistant();
   }
@@ -126,7 +126,7 @@ class MessageBuilder {
     return {};
   }
 
-  // Returns the assistant's message that goes on.
+  // Returns the assistant's message that the next item belongs to. Appends one if needed.
   RequestJson& assistant() {
     const bool goes_on =
         !thought_ && !messages_.empty() && messages_.back().at("role") == RequestJson("assistant");
@@ -137,7 +137,7 @@ class MessageBuilder {
   }
 
   RequestJson& messages_;
-  std::optional<std::string> thought_;  // of the message that comes next
+  std::optional<std::string> thought_;  // of the next message
 };
 
 }  // namespace

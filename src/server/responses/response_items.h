@@ -1,4 +1,4 @@
-// A Responses API's items as a chat's messages.
+// The items of the Responses API, translated to chat messages.
 #pragma once
 
 #include <optional>
@@ -9,8 +9,8 @@
 namespace pagoda {
 
 // Reads `input`, a string or a list of items: messages, calls of functions, their outputs, and
-// reasoning. Items that follow one another and belong to one of the assistant's messages become
-// one. Errors name the item: 'input[2].role'.
+// reasoning. Consecutive items that belong to one message of the assistant become one message.
+// Errors name the item: 'input[2].role'.
 std::optional<ApiError> read_input_items(const RequestJson& value, RequestJson& messages);
 
 // Returns the JSON Schema of `input`.

@@ -1,4 +1,4 @@
-// ResponseOutput: the items of a response, one after another, and the events that tell of them.
+// ResponseOutput: the items of a response, one after another, and the stream's events for them.
 #pragma once
 
 #include <string>
@@ -16,11 +16,11 @@ class ResponseOutput {
  public:
   using Json = nlohmann::json;
 
-  // Takes the next part of the answer. What a stream tells of it is appended to `events`.
+  // Adds the next part of the answer, and appends the part's stream events to `events`.
   void add(const AnswerPart& part, std::vector<Json>& events);
-  // Takes log-probabilities of tokens, as chats write them; the next message's text has them.
+  // Adds log-probabilities of tokens, in the form of chats, to the text of the next message.
   void add_logprobs(Json content);
-  // Ends the item that is open. `status`: completed or incomplete.
+  // Ends the open item, if there is one. `status`: completed or incomplete.
   void close(std::string_view status, std::vector<Json>& events);
 
   bool is_empty() const { return items_.empty() && item_.is_null(); }
@@ -28,8 +28,8 @@ class ResponseOutput {
   const Json& items() const { return items_; }
   // Returns the text of all messages.
   const std::string& text() const { return text_; }
-  // Returns the items as one message of the assistant, as chats have it: keys in the order of
-  // OpenAI's, which templates print.
+  // Returns the items as one chat message of the assistant. Its keys are in OpenAI's order, since
+  // templates may print them.
   RequestJson message() const;
 
  private:
@@ -39,11 +39,11 @@ class ResponseOutput {
   Json text_part(const std::string& text, Json logprobs) const;
 
   Json items_ = Json::array();
-  Json item_;                                           // that is open; null: none is
-  AnswerPart::Kind kind_ = AnswerPart::Kind::kContent;  // of it
+  Json item_;                                           // the open item; null: none
+  AnswerPart::Kind kind_ = AnswerPart::Kind::kContent;  // of the open item
   std::string item_text_;
   Json logprobs_ = Json::array();      // of the open item's text
-  Json new_logprobs_ = Json::array();  // that no event has told
+  Json new_logprobs_ = Json::array();  // those that no event has reported
   std::string text_;
 };
 

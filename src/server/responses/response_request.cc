@@ -16,7 +16,7 @@ using MaybeError = std::optional<ApiError>;
 
 constexpr std::size_t kMaxIncluded = 64;
 
-// Reads text.format as chats' response_format has it, and says where it stands.
+// Reads text.format in the same way as a chat's response_format. Errors name text.format.
 MaybeError read_text(const RequestJson& value, ResponseRequest& request) {
   if (!value.is_object()) return wrong_type("text", "an object", value);
   const RequestJson& format = value_of(value, "format");
@@ -93,7 +93,7 @@ MaybeError read_metadata(const RequestJson& value, ResponseRequest& request) {
   return {};
 }
 
-// Adds the fields of other kinds of responses, all of which are refused.
+// Adds fields of other kinds of responses: refused, or ignored if they do not change the answer.
 void add_refused(std::vector<Field>& table) {
   for (const char* name : {"background", "conversation", "prompt", "context_management"})
     table.push_back({.name = name, .target = RefusedField{}});
@@ -103,7 +103,7 @@ void add_refused(std::vector<Field>& table) {
   table.push_back({.name = "truncation", .target = RefusedField{R"(["disabled", "auto"])"}});
 }
 
-// Adds the fields of grammars, except response_format: here it stands in `text`.
+// Adds the fields of grammars, except response_format: `text` replaces it.
 void add_grammars(std::vector<Field>& table, ResponseRequest& request) {
   for (Field& field : grammar_field_table(request.chat.generation.grammar)) {
     if (field.name != kResponseFormat) table.push_back(std::move(field));
@@ -141,7 +141,7 @@ std::vector<Field> response_field_table(ResponseRequest& request) {
                    .target = &request.chat.generation.max_tokens,
                    .range = {.minimum = 1},
                    .format = kTokenCountFormat});
-  // Less than is taken: which ones are stored no schema knows.
+  // The schema covers less than is accepted, because it can't know which responses are stored.
   table.push_back(
       custom_field("previous_response_id", request, read_previous_id, R"({"const": ""})"));
   table.back().description = "Goes on with the conversation of a response that is stored.";

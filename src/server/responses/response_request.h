@@ -1,4 +1,5 @@
-// POST /v1/responses: its fields (OpenAI's Responses API), and the chat that they come to.
+// POST /v1/responses (OpenAI's Responses API): its fields, and the chat request that a body is
+// translated to.
 #pragma once
 
 #include <string>
@@ -12,18 +13,18 @@ namespace pagoda {
 
 inline constexpr std::size_t kMaxInputItems = 4096;
 inline constexpr std::size_t kMaxResponseIdChars = 256;
-// Bounds of `metadata`; OpenAI's.
+// OpenAI's bounds of `metadata`.
 inline constexpr std::size_t kMaxMetadataPairs = 16;
 inline constexpr std::size_t kMaxMetadataKeyChars = 64;
 inline constexpr std::size_t kMaxMetadataValueChars = 512;
 
 struct ResponseRequest {
-  ChatRequest chat;  // its messages are `input` alone until resolve_messages()
+  ChatRequest chat;  // its messages are set by resolve_messages()
   std::string instructions;
-  RequestJson input = RequestJson::array();  // as a chat's messages
+  RequestJson input = RequestJson::array();  // as chat messages
   std::string previous_response_id;          // "": none
   bool is_stored = true;
-  // As sent, for the answer to repeat; null: not sent.
+  // As they were sent, so that the answer can repeat them; null: not sent.
   RequestJson tools, tool_choice, metadata, text_format, reasoning;
 };
 
@@ -33,8 +34,8 @@ nlohmann::json response_request_schema();
 ApiResult<ResponseRequest> read_response_request(const std::string& body,
                                                  std::vector<std::string>& unknown_names);
 
-// Puts together what the model is asked: the instructions, what the earlier responses of the
-// conversation said (`earlier`, a list of a chat's messages), and the input, which it takes.
+// Joins the messages for the model: the instructions, the earlier conversation (`earlier`, a list
+// of chat messages), and the input, which it moves.
 std::optional<ApiError> resolve_messages(RequestJson earlier, ResponseRequest& request);
 
 }  // namespace pagoda

@@ -14,12 +14,12 @@ namespace {
 
 using nlohmann::json;
 
-// A chat that answers as a response.
+// A chat whose answer is a response.
 struct ResponseJob : ChatJob {
   ApiService* service = nullptr;
-  SharedText earlier;      // the conversation that it goes on with; null: none
-  std::string input_json;  // a list of the messages behind that and the instructions
-  std::string head_json;   // an object: what the answer says of the request
+  SharedText earlier;      // the conversation that it continues; null: none
+  std::string input_json;  // the request's own messages, a JSON list
+  std::string head_json;   // the fields known from the request, a JSON object
   bool is_stored = false;
 
   std::int64_t num_kept_bytes() const {
@@ -37,12 +37,12 @@ json echoed(const RequestJson& value, json fallback) {
   return value.is_null() ? std::move(fallback) : parse_json(json_text(value));
 }
 
-// Returns 0.9 of the float nearest to it.
+// Returns the shortest decimal number of a float: 0.9 for 0.9f.
 json as_written(float value) {
   return parse_json(fmt::format("{}", value));
 }
 
-// Returns the texts behind one another, which may be megabytes, without a copy in between.
+// Returns the joined texts. They may be megabytes, so there is no copy in between.
 std::string joined(std::initializer_list<std::string_view> texts) {
   std::size_t num_bytes = 0;
   for (const std::string_view text : texts) num_bytes += text.size();
@@ -52,23 +52,23 @@ std::string joined(std::initializer_list<std::string_view> texts) {
   return whole;
 }
 
-// Returns an object's text with the fields of another one behind its own. Neither is empty.
+// Returns an object's text with the fields of another object appended. Neither is empty.
 std::string with_fields(std::string_view object, const json& more) {
   return joined({object.substr(0, object.size() - 1), ",", json_text(more).substr(1)});
 }
 
-// Returns the text of the list that holds the elements of all of them.
+// Returns the text of a list with the elements of all the lists.
 std::string joined_lists(std::initializer_list<std::string_view> lists) {
   std::string text = "[";
   for (const std::string_view list : lists) {
-    if (list.size() <= 2) continue;  // an empty one
+    if (list.size() <= 2) continue;  // an empty list
     if (text.size() > 1) text += ',';
     text += list.substr(1, list.size() - 2);
   }
   return text + "]";
 }
 
-// Returns what a response repeats of its request.
+// Returns the fields of a response that repeat its request.
 json head_of(const ResponseRequest& request, const ResponseJob& job,
              const SamplingParams& sampling) {
   json reasoning = echoed(request.reasoning, json::object());
@@ -100,7 +100,7 @@ json head_of(const ResponseRequest& request, const ResponseJob& job,
           {"user", nullptr}};
 }
 
-// Reads the answer of a job, part by part, to the response that tells of it.
+// A builder of a response from the parts of a job's answer.
 class ResponseBuilder {
  public:
   ResponseBuilder(std::unique_ptr<ResponseJob> job, const ServedModel& model,
@@ -109,7 +109,7 @@ class ResponseBuilder {
         naming_{*model.tokenizer, job_->generation.return_tokens_as_token_ids},
         answer_(*job_, std::move(group)) {}
 
-  // Takes what is ready. Returns why the answer failed, if it did.
+  // Takes the parts that are ready, and appends their events. Returns the error of a failed answer.
   std::optional<ApiError> take(std::vector<json>& events) {
     const TextPiece* latest = nullptr;
     auto error = answer_.take([&](const AnswerPart& part, const TextPiece& piece) {
@@ -127,7 +127,7 @@ class ResponseBuilder {
 
   bool finished() const { return answer_.finished(); }
 
-  // Returns the response as far as it has come, as JSON text.
+  // Returns the response so far, as JSON text.
   std::string response_text(std::string_view status, json error = nullptr) const {
     return with_fields(job_->head_json, {{"status", status},
                                          {"error", std::move(error)},
@@ -141,8 +141,8 @@ class ResponseBuilder {
     return answer_.is_cut_off() ? "incomplete" : "completed";
   }
 
-  // Returns the response at its end. It is kept where the request asks for that and there is room,
-  // and says whether it is.
+  // Returns the finished response. It is stored if the request asks for that and there is room; its
+  // field `store` says whether it is.
   HttpResponse finished_response() const {
     json end = {{"status", final_status()},      {"error", nullptr},
                 {"incomplete_details", nullptr}, {"output", output_.items()},
@@ -165,7 +165,8 @@ class ResponseBuilder {
             {"total_tokens", usage.num_prompt_tokens + usage.num_completion_tokens}};
   }
 
-  // Returns the text as it is kept; null where there is no room for it.
+  // Stores a response, given as JSON text, with its conversation. Returns its stored text; null:
+  // there is no room.
   SharedText keep(std::string text) const {
     const std::string answered = "[" + json_text(output_.message()) + "]";
     const std::string_view earlier = job_->earlier ? job_->earlier->view() : "";
@@ -208,8 +209,8 @@ class PendingResponse : public PendingReply {
 
 class ResponseStream : public EventStream {
  public:
-  // The answer's text and log-probabilities: in its items, and in the three events and the response
-  // that tell of one.
+  // The copies of the answer's text and log-probabilities: in an item, in the three events that
+  // report the item, and in the final response.
   static constexpr int kNumHeldCopies = 5;
 
   ResponseStream(std::unique_ptr<ResponseJob> job, const ServedModel& model,
@@ -217,7 +218,7 @@ class ResponseStream : public EventStream {
       : builder_(std::move(job), model, std::move(group)) {}
 
   std::string poll() override {
-    // One at a time: each repeats what may be megabytes of the request.
+    // One event per call, since each repeats the request, which may be megabytes.
     if (num_events_ < 2) {
       return event_of(num_events_ == 0 ? "response.created" : "response.in_progress",
                       builder_.response_text("in_progress"));
@@ -247,7 +248,7 @@ class ResponseStream : public EventStream {
   }
 
  private:
-  // Returns an event with a response, whose text it takes as it is.
+  // Returns an event with a response, which is given as JSON text.
   std::string event_of(std::string_view type, std::string_view response) {
     const std::string head = fmt::format(
         "event: {0}\ndata: {{\"type\":\"{0}\",\"sequence_number\":{1},\"response\":", type,
@@ -264,7 +265,7 @@ class ResponseStream : public EventStream {
   bool finished_ = false;
 };
 
-// A request that has been read, and the conversation that it goes on with.
+// A request that has been read, and the conversation that it continues.
 struct AskedResponse {
   RequestOrigin origin;
   ResponseRequest request;
@@ -311,7 +312,7 @@ HttpReply start_response(ApiService& service, AskedResponse asked, const Wake& w
 HttpReply handle_responses(ApiService& service, const HttpRequest& request, const Wake& wake) {
   auto asked = read_response(service, request);
   if (!asked.ok()) return {error_response(asked.error()), {}};
-  // A few bytes may ask for the work of a long conversation.
+  // A short request may continue a long conversation, which decides the lane.
   const std::size_t num_earlier = asked->earlier ? asked->earlier->view().size() : 0;
   const std::size_t num_bytes = request.body.size() + num_earlier;
   const TextLane lane = lane_of_text(num_bytes);

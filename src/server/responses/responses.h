@@ -1,5 +1,5 @@
-// /v1/responses, OpenAI's Responses API: a translation onto chats. A response is created, whole or
-// streamed, fetched and deleted; stored ones are kept in memory, for the client that made them.
+// /v1/responses, OpenAI's Responses API, translated to chat requests. Responses are created (whole
+// or streamed), fetched and deleted. Stored ones are kept in memory, for the client that made them.
 #pragma once
 
 #include "server/base/http_message.h"

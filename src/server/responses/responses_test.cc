@@ -131,14 +131,14 @@ TEST_F(ResponsesTest, CallsAndThoughtsAreItems) {
   EXPECT_TRUE(output[2].at("call_id").get<std::string>().starts_with("call_"));
   EXPECT_GT(whole.at("usage").at("output_tokens_details").at("reasoning_tokens"), 0);
 
-  // A conversation that goes on holds the call.
+  // The prompt of a continued conversation holds the call.
   answer({{"previous_response_id", whole.at("id")},
           {"input",
            parse_json(R"([{"type": "function_call_output", "call_id": "x", "output": "1"}])")}});
   EXPECT_THAT(prompt(), HasSubstr(R"("function": {"name": "f", "arguments": {"a": 1}})"));
 }
 
-// Deltas come to what the whole response says.
+// The deltas of an item add up to its text in the whole response.
 TEST_F(ResponsesTest, AStreamTellsEachItem) {
   client_.model().answer_format.thought = ThoughtMarks{"<think>", "</think>"};
   const std::vector<json> all = events(
@@ -289,7 +289,8 @@ TEST_F(ResponsesTest, MetadataHasOpenAisBounds) {
   }
 }
 
-// No more than a prompt and an answer may be, however much of it a template shows.
+// A response is stored only if it is no larger than a prompt with an answer, whatever part of it
+// templates show.
 TEST_F(ResponsesTest, WhatIsTooLargeToKeepIsNotAndSaysSo) {
   const std::string large(300'000, 'x');
   const json unseen = {{{"type", "function_call_output"}, {"call_id", large}, {"output", "a"}},

@@ -14,17 +14,18 @@ namespace {
 
 using Outputs = std::vector<std::vector<float>>;
 
-constexpr int kMaxFailuresSaid = 4;  // of an op
+constexpr int kMaxFailuresSaid = 4;  // per op
 
-// The line that is printed of an op.
+// The numbers in the line that is printed per op.
 struct Totals {
   int num_cases = 0;
   int num_failures = 0;
   std::set<std::string> kernels;
-  float largest_error = 0;  // as a share of what is allowed
+  float largest_error = 0;  // as a share of the allowed error
 };
 
-// Lists of tokens under which no bit of a token's output may change.
+// Returns lists of tokens, each to be computed together. A token's output must have the same bits
+// in every list.
 std::vector<std::vector<int>> token_lists(const OpCase& op_case) {
   std::vector<int> shuffled = all_tokens(op_case);
   std::shuffle(shuffled.begin(), shuffled.end(), std::mt19937(11));
@@ -70,7 +71,7 @@ class Checker {
   }
 
  private:
-  // Asks a listing device what the case would launch.
+  // Returns whether the case launches a kernel that no earlier case does. A listing device tells.
   bool has_new_kernel(const OpCase& op_case) {
     CudaExec listing(make_listing_device(), /*poisons=*/false);
     listing.set_matrix_units(exec_.matrix_units());
@@ -126,8 +127,8 @@ bool is_a_product(const OpCase& op_case) {
   return op_case.op == "linear" || op_case.op == "gated_linear";
 }
 
-// Calls `visit` for each small case, and for all of attention's grid; products, once for each kind of
-// matrix units that there may be.
+// Calls `visit` for each small case, and for all of attention's grid. Cases of products are visited
+// once for each kind of matrix units.
 template <typename Visit>
 void for_each_case(CudaExec& exec, const std::string& filter, const Visit& visit) {
   for (const mlx::MatrixUnits units : {mlx::MatrixUnits::kOtherOrder, mlx::MatrixUnits::kUnusable,

@@ -12,11 +12,11 @@
 namespace pagoda::metal_on_cuda {
 namespace {
 
-// A kernel of the table.
+// A kernel in the table that make_cuda.py writes.
 struct Entry {
-  std::string unit;  // the file that has it, without its ending
+  std::string unit;  // name of the kernel's file, without extension
   std::size_t num_buffers = 0;
-  CuFunctionObject* function = nullptr;  // once it has been loaded
+  CuFunctionObject* function = nullptr;  // null until it is loaded
 };
 
 Result<std::map<std::string, Entry, std::less<>>> read_table(const std::string& folder) {
@@ -51,7 +51,7 @@ class CudaDevice final : public Device {
     expect(driver_->allocate(&address, std::max<std::size_t>(bytes, 1)), "cuMemAlloc");
     return address;
   }
-  // Waits first, so that a kernel that fails does so where it can be named.
+  // Waits for running kernels first, so that the failure of a kernel is reported with its name.
   void release(Address address) override {
     expect(driver_->synchronize(), "waiting before cuMemFree");
     expect(driver_->release(address), "cuMemFree");
@@ -120,7 +120,7 @@ class CudaDevice final : public Device {
            launch.function.binary_name());
   }
 
-  // Returns the time that `rounds` launches of a graph take, back to back.
+  // Returns the time that `rounds` launches of a graph take, one directly after another.
   double seconds_of(CuGraphExecObject* graph, int rounds);
 
   std::unique_ptr<Driver> driver_;
@@ -143,7 +143,7 @@ double CudaDevice::seconds_of(CuGraphExecObject* graph, int rounds) {
   return milliseconds * 1e-3;
 }
 
-// Times launches as a graph, so that the host's time for a launch is not in it.
+// Times launches as a graph, so that the time excludes the host's work for a launch.
 double CudaDevice::seconds_of(std::span<const KernelLaunch> launches) {
   constexpr double kMeasured = 0.05;  // seconds
   constexpr int kRepetitions = 5;

@@ -19,13 +19,14 @@ class CudaBuffer final : public Buffer {
         address_(device_->allocate(size)) {}
   ~CudaBuffer() override { device_->release(address_); }
 
-  // Returns the address, whose memory is what the host has written.
+  // Copies what the host has written in shared() to the GPU, and returns the memory's address
+  // there.
   Address address() {
     if (!shared_.empty()) device_->copy_in(address_, shared_);
     shared_.clear();
     return address_;
   }
-  // Returns the memory for the host, to be written until it is asked for its address.
+  // Returns the host's copy of the memory, which it may write until the next call of address().
   std::byte* shared() {
     if (shared_.empty()) {
       shared_.resize(size());
@@ -34,7 +35,7 @@ class CudaBuffer final : public Buffer {
     return shared_.data();
   }
 
-  std::vector<std::byte> read;  // what the host has read last
+  std::vector<std::byte> read;  // the host's copy for read()
 
  private:
   void release() override { delete this; }
@@ -138,7 +139,7 @@ Result<std::span<const std::byte>> CudaExec::read(const Tensor& tensor) {
 
 }  // namespace pagoda::metal_on_cuda
 
-// Stand-ins for what the backend defines.
+// Definitions that replace the mlx backend's.
 namespace pagoda::mlx {
 
 using metal_on_cuda::CudaExec;

@@ -1,8 +1,8 @@
-// CudaExec: the mlx backend's Exec with a CUDA GPU in MLX's and Metal's place.
+// CudaExec: the mlx backend's Exec, with a CUDA GPU instead of MLX and Metal.
 //
-// The ops' own bodies build their launches for it, and run() launches at once what nvcc has made of
-// their kernels. It defines what backend/mlx/mlx_op.h and its neighbours declare, so it is linked
-// instead of the backend.
+// The ops' own bodies build their launches, and run() immediately launches the kernels that nvcc
+// has compiled. It defines the functions that backend/mlx/mlx_op.h and its neighbours declare, so
+// it is linked instead of the backend.
 #pragma once
 
 #include <memory>
@@ -17,15 +17,15 @@ namespace pagoda::metal_on_cuda {
 
 class CudaExec final : public Exec {
  public:
-  // Makes an Exec. poisons: whether memory that has not been written is NaN; a sanitizer would take
-  // it as written.
+  // Makes an Exec. If `poisons` is true, new memory is filled with NaN. For a sanitizer it must be
+  // false, because filled memory counts as written.
   CudaExec(std::shared_ptr<Device> device, bool poisons)
       : Exec(Backend::kMlx), device_(std::move(device)), poisons_(poisons) {}
 
   Device& device() { return *device_; }
   mlx::MatrixUnits matrix_units() const { return matrix_units_; }
   void set_matrix_units(mlx::MatrixUnits units) { matrix_units_ = units; }
-  // Notes every launch from now on, until it is called with null; scratch memory lives on.
+  // Records every launch until it is called with null. Meanwhile scratch memory is kept.
   void set_record(std::vector<KernelLaunch>* record) { record_ = record; }
 
   std::vector<Tensor> run(const mlx::MlxOp& op);

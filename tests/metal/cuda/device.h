@@ -1,4 +1,4 @@
-// Device: where the harness's launches go: a GPU, or a list.
+// Device: it runs the launches of the harness on a GPU, or lists them.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ namespace pagoda::metal_on_cuda {
 
 using Address = std::uint64_t;
 
-// A dispatch whose buffers have addresses.
+// A dispatch with the addresses of its buffers.
 struct KernelLaunch {
   mlx::MetalFunction function;
   std::vector<Address> buffers;
@@ -40,21 +40,21 @@ class Device {
   virtual void copy_out(std::span<std::byte> to, Address from) = 0;
 
   virtual void launch(const KernelLaunch& launch) = 0;
-  // Returns the shortest time that one round of the launches takes, of several, each of many rounds
-  // back to back.
+  // Returns the time of one round of the launches. It is the best of several measurements, each of
+  // many rounds without a pause.
   virtual double seconds_of(std::span<const KernelLaunch> launches) = 0;
   virtual std::string name() const = 0;
 };
 
-// Makes a device that only lists what it is asked for: memory is the host's, and no kernel runs.
+// A device that only lists launches: memory is the host's, and no kernel runs.
 class ListingDevice : public Device {
  public:
-  // Returns a line a kernel, for make_cuda.py.
+  // Returns a line per kernel, for make_cuda.py.
   virtual std::string lines() const = 0;
 };
 std::unique_ptr<ListingDevice> make_listing_device();
 
-// Opens the first GPU. `folder` has what nvcc has made of make_cuda.py's files, and its table.
+// Opens the first GPU. `folder` has make_cuda.py's files as compiled by nvcc, and its table.
 Result<std::unique_ptr<Device>> make_cuda_device(const std::string& folder);
 
 }  // namespace pagoda::metal_on_cuda

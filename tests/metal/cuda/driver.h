@@ -1,4 +1,5 @@
-// CUDA's driver, as far as the harness calls it, found when it runs: it is built without CUDA.
+// The part of CUDA's driver that the harness calls. It is loaded at run time, so that the harness
+// builds without CUDA.
 #pragma once
 
 #include <cstddef>
@@ -50,7 +51,7 @@ struct Driver {
   CuResult (*milliseconds)(float* time, CuEventObject* begin, CuEventObject* end);
 };
 
-// Loads the driver. kUnavailable where there is none.
+// Loads the driver. kUnavailable if there is none.
 Result<std::unique_ptr<Driver>> load_driver();
 
 }  // namespace pagoda::metal_on_cuda

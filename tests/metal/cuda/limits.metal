@@ -1,4 +1,4 @@
-// Limits of a GPU for code like ours: how fast it reads, copies, multiplies and adds.
+// Measures a GPU's peak speeds by code like ours: how fast it reads, copies, multiplies and adds.
 #include "backend/mlx/kernel.metal.h"
 #include "tests/metal/cuda/limits_metal.h"
 
@@ -8,7 +8,7 @@ inline uint joined(uint4 x) {
   return x.x ^ x.y ^ x.z ^ x.w;
 }
 
-// Reads `count` vectors; out [num_threads], so that nothing is left out.
+// Reads `count` vectors. out: [num_threads], written so that the compiler removes no read.
 [[kernel]] void limits_read(device const uint4* in [[buffer(0)]], device uint* out [[buffer(1)]],
                             constant LimitsParameters& p [[buffer(2)]], PAGODA_THREAD) {
   const int id = int(group.x) * 256 + int(32 * simd_group + lane);
@@ -23,14 +23,14 @@ inline uint joined(uint4 x) {
   out[id] = sum;
 }
 
-// Copies `count` vectors, a multiple of all threads'.
+// Copies `count` vectors, a multiple of the number of threads.
 [[kernel]] void limits_copy(device const uint4* in [[buffer(0)]], device uint4* out [[buffer(1)]],
                             constant LimitsParameters& p [[buffer(2)]], PAGODA_THREAD) {
   const int id = int(group.x) * 256 + int(32 * simd_group + lane);
   for (int i = id; i < p.count; i += p.num_threads) out[i] = in[i];
 }
 
-// 2 * kAtOnce * 64 operations a round.
+// Computes 2 * kAtOnce * 64 operations per round and thread.
 [[kernel]] void limits_fma(device const float* in [[buffer(0)]], device float* out [[buffer(1)]],
                            constant LimitsParameters& p [[buffer(2)]], PAGODA_THREAD) {
   const int id = int(group.x) * 256 + int(32 * simd_group + lane);

@@ -3,7 +3,7 @@
 #define PAGODA_LIMITS_METAL_H
 
 struct LimitsParameters {
-  int count;  // 16 bytes each, or rounds
+  int count;  // vectors of 16 bytes, or rounds
   int num_threads;
 };
 

@@ -17,7 +17,7 @@ std::byte* host(Address address) {
 
 class Listing final : public ListingDevice {
  public:
-  // Zeroed, so that what the host makes of results is the same every time.
+  // Zeroed, so that the host always computes the same from results.
   Address allocate(std::size_t bytes) override {
     return reinterpret_cast<Address>(std::calloc(bytes, 1));
   }

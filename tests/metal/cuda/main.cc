@@ -1,9 +1,10 @@
 // metal_on_cuda: our Metal kernels on a CUDA GPU (tests/metal/cuda/run.sh).
 //
-//   metal_on_cuda list FILE             writes the kernels that the rest launches, for make_cuda.py
-//   metal_on_cuda check FOLDER [OP]     every small case of every op, or of ops named so
-//   metal_on_cuda kernels FOLDER [OP]   as few cases as launch every kernel, for a sanitizer
-//   metal_on_cuda figures FOLDER [TEXT] times, beside the GPU's limits; of figures named so
+//   metal_on_cuda list FILE             writes the kernels that the modes below launch, for
+//                                       make_cuda.py
+//   metal_on_cuda check FOLDER [OP]     checks every small case of every op, or of ops named so
+//   metal_on_cuda kernels FOLDER [OP]   runs a case for every kernel, for a sanitizer
+//   metal_on_cuda figures FOLDER [TEXT] prints times and the GPU's limits, or only figures named so
 #include <fmt/format.h>
 
 #include <fstream>

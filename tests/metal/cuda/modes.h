@@ -1,4 +1,4 @@
-// Modes of the harness: it checks ops against the reference, and takes figures.
+// Modes of the harness: it checks ops against the reference, or measures times.
 #pragma once
 
 #include <string>
@@ -8,21 +8,21 @@
 namespace pagoda::metal_on_cuda {
 
 enum class Thoroughness {
-  kAll,         // every case, each token also in other company
-  kEachKernel,  // as few cases as launch every kernel, once: for a sanitizer
+  kAll,         // every case, each token also in other batches
+  kEachKernel,  // only enough cases to launch every kernel, for a sanitizer
 };
 
-// Compares the ops' small cases with the reference, and prints a line an op. Returns whether all are
-// near it. filter: of ops' names, or empty.
+// Compares the ops' small cases with the reference, and prints a line per op. Returns whether all
+// are within their tolerance. Only ops whose name contains `filter` are checked.
 bool check_ops(CudaExec& exec, Exec& reference, Thoroughness thoroughness,
                const std::string& filter);
 
-// Asks a listing device for all that check_ops() launches.
+// Launches on a listing device all kernels that check_ops() launches.
 void list_ops(CudaExec& exec);
 
-// Checks what a model's heaviest products and attention compute, and prints how long they take,
-// beside the GPU's limits. Returns whether all are near the reference. is_listing: nothing is
-// computed, so the reference isn't either. filter: of figures' names, or empty.
+// Checks the results of a model's heaviest products and attention, and prints their times and the
+// GPU's limits. Returns whether all are near the reference. If `is_listing`, nothing is computed,
+// also not by the reference. Only figures whose name contains `filter` are taken.
 bool take_figures(CudaExec& exec, Exec& reference, bool is_listing, const std::string& filter);
 
 }  // namespace pagoda::metal_on_cuda

@@ -11,15 +11,15 @@
 namespace pagoda::metal_on_cuda {
 namespace {
 
-constexpr double kRotated = 400e6;  // bytes between two reads of the same ones: eight L2 caches
+constexpr double kRotated = 400e6;  // bytes between two reads of the same byte: eight L2 caches
 constexpr int kLimitGroups = 1056;
 constexpr int kLimitThreads = 256 * kLimitGroups;
 constexpr mlx::MetalSource kLimits = {"limits", ""};
 
 struct Limits {
-  double read = 0;   // bytes a second
-  double copy = 0;   // bytes read and bytes written a second
-  double flops = 0;  // a second, a product and a sum being two
+  double read = 0;   // bytes per second
+  double copy = 0;   // bytes read and bytes written per second
+  double flops = 0;  // operations per second; a product and a sum are two
 };
 
 KernelLaunch limit_launch(std::string_view name, std::vector<Address> buffers, int count) {
@@ -55,13 +55,13 @@ Limits measure_limits(Device& device, bool is_listing) {
   return limits;
 }
 
-// A figure: copies of one case, whose inputs take turns.
+// Measures one case. It runs on several copies of the inputs in turn, so that no cache holds them.
 class Figure {
  public:
   Figure(CudaExec& exec, Exec& reference, const Limits& limits, bool is_listing)
       : exec_(exec), reference_(reference), limits_(limits), is_listing_(is_listing) {}
 
-  // checked: the tokens that the reference computes, too.
+  // Prints a case's time. `checked`: the tokens whose results are compared with the reference.
   bool take(const std::string& name, const OpCase& op_case, const std::vector<int>& checked) {
     const bool is_right = is_listing_ || is_near(op_case, checked);
     const int copies =

@@ -32,7 +32,7 @@ void AccessCounter::add(int buffer, const void* place, std::size_t offset, std::
     site.joints.push_back(num_joints_++);
   }
   std::vector<Line>& lines = joints_[site.joints[run]].lines;
-  const Line line{buffer, offset / kLineBytes};  // an aligned access has one
+  const Line line{buffer, offset / kLineBytes};  // an aligned access is within one line
   if (std::find(lines.rbegin(), lines.rend(), line) == lines.rend()) lines.push_back(line);
 }
 

@@ -1,8 +1,8 @@
-// AccessCounter: counts what a kernel's accesses ask of device memory.
+// AccessCounter: counts the lines of device memory that a kernel's accesses touch.
 //
-// A SIMD group's lanes make an access together: the same place in the code, as many times run since
-// the segment began (machine.h). What they touch together is counted by lines. A buffer begins with
-// a line.
+// A joint access is the n-th run of one place in the code since the segment began (machine.h), by
+// all lanes of a SIMD group. Each line that a joint access touches counts once. A buffer begins at
+// the beginning of a line.
 #pragma once
 
 #include <cstddef>
@@ -32,17 +32,17 @@ class AccessCounter {
     std::size_t index;
     bool operator==(const Line&) const = default;
   };
-  // An access of all lanes.
+  // A joint access of all lanes.
   struct Joint {
     bool stores = false;
     std::vector<Line> lines;
   };
   // A place in the code.
   struct Site {
-    std::uint64_t segment = 0;  // the last that came here
-    std::uint64_t lane = 0;     // of it, and how often
+    std::uint64_t segment = 0;  // the last segment that ran here
+    std::uint64_t lane = 0;     // its last lane here, and how often that lane ran here
     std::size_t num_runs = 0;
-    std::vector<std::size_t> joints;  // of the segment, by run
+    std::vector<std::size_t> joints;  // joint accesses of the segment, by repetition
   };
 
   void fetch(Line line);
@@ -50,9 +50,9 @@ class AccessCounter {
   std::uint64_t segment_ = 1;
   std::uint64_t lane_ = 0;
   std::unordered_map<const void*, Site> sites_;
-  std::vector<Joint> joints_;  // the first num_joints_, in the order of the segment's first lane
+  std::vector<Joint> joints_;  // num_joints_ are in use, in the order of the segment's first lane
   std::size_t num_joints_ = 0;
-  std::vector<Line> cache_;  // the line used last comes last
+  std::vector<Line> cache_;  // least recently used line first
   std::vector<BufferCounts> counts_;
 };
 

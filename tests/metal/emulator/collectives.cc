@@ -1,4 +1,4 @@
-// The work that a SIMD group's lanes ask for together (lane.h).
+// Computes the calls that a SIMD group's lanes make together (lane.h).
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -84,7 +84,7 @@ Matrix gathered(const std::array<MatrixPart, kLanes>& parts) {
   return matrix;
 }
 
-// Returns a row of a * b + c. Kernels need a processor with fused products, too.
+// Returns a row of a * b + c. Needs a processor with fused multiply-add, as emulated kernels do.
 [[gnu::target("avx2,fma")]] std::array<float, 8> product_row(const std::array<float, 8>& a,
                                                              const Matrix& b,
                                                              const std::array<float, 8>& c,

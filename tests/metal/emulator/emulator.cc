@@ -29,7 +29,7 @@ std::string binary_name_of(std::string_view name, std::string_view arguments) {
   return result;
 }
 
-// Returns what in a dispatch does not fit the kernel, or nothing.
+// Returns why a dispatch does not fit the kernel; empty if it does.
 std::string misfit(const EmulatedKernel& kernel, const Dispatch& dispatch) {
   const Signature& signature = kernel.signature;
   if (dispatch.buffers.size() != signature.buffers.size())

@@ -1,5 +1,5 @@
-// Kernels for emulator_test.cc. Where one has kIsSound, the emulator must find a mistake without it,
-// and none with it.
+// Kernels for emulator_test.cc. If a kernel has kIsSound, the emulator must find an error with
+// kIsSound = 0, and none with kIsSound = 1.
 #include "backend/mlx/kernel.metal.h"
 
 struct TestParameters {
@@ -19,7 +19,7 @@ PAGODA_TEST_KERNEL(read_unwritten) {
   out[place] = shared[thread_id ^ 1];
 }
 
-// Values that an earlier threadgroup wrote are not there.
+// Reads values that only an earlier threadgroup wrote: they are gone.
 template <int kIsSound>
 PAGODA_TEST_KERNEL(read_of_earlier_threadgroup) {
   const uint place = group.x * 64 + thread_id;
@@ -38,7 +38,7 @@ PAGODA_TEST_KERNEL(race_of_simd_groups) {
   out[place] = shared[thread_id ^ 32];
 }
 
-// A write behind another group's read.
+// Writes after another SIMD group's read, without a barrier between.
 template <int kIsSound>
 PAGODA_TEST_KERNEL(write_behind_read) {
   const uint place = group.x * 64 + thread_id;
@@ -228,7 +228,7 @@ PAGODA_TEST_KERNEL(read_of_fresh_output) {
   out[place] += 1;
 }
 
-// Bytes of a word, by two threadgroups.
+// Two threadgroups write two bytes of one word.
 template <int kIsSound>
 PAGODA_TEST_KERNEL(bytes_of_a_word) {
   threadgroup uchar* const bytes = (threadgroup uchar*)shared;
@@ -256,7 +256,7 @@ PAGODA_TEST_KERNEL(atomic_and_plain) {
   out[place] = float(((threadgroup uint*)shared)[0]);
 }
 
-// Reads what another threadgroup writes, if both buffers are one.
+// Reads what another threadgroup writes if x and out are the same buffer.
 [[kernel]] void read_of_other_half(device const float* x [[buffer(0)]],
                                    device float* out [[buffer(1)]],
                                    constant TestParameters& p [[buffer(2)]], PAGODA_THREAD) {
@@ -264,7 +264,7 @@ PAGODA_TEST_KERNEL(atomic_and_plain) {
   out[place] = x[int(place) ^ p.n];
 }
 
-// Notes the order in which threads come.
+// Records the order in which threads run.
 [[kernel]] void note_order(device atomic_uint* next [[buffer(0)]], device uint* out [[buffer(1)]],
                            constant TestParameters& p [[buffer(2)]], PAGODA_THREAD) {
   const uint turn = atomic_fetch_add_explicit(next, 1u, memory_order_relaxed);
@@ -299,7 +299,7 @@ PAGODA_TEST_KERNEL(atomic_and_plain) {
   simdgroup_store(sum, out, 8);
 }
 
-// Makes denormals: out[0] is a product that is one, out[1] is what is left of one.
+// Tests denormals: the product in out[0] is a denormal, and out[1] has a denormal as a factor.
 [[kernel]] void make_denormals(device const float* x [[buffer(0)]], device float* out [[buffer(1)]],
                                constant TestParameters& p [[buffer(2)]], PAGODA_THREAD) {
   if (lane == 0) out[0] = x[0] * x[1];
@@ -315,7 +315,7 @@ PAGODA_TEST_KERNEL(atomic_and_plain) {
   halves[lane] = half(x[lane]);
 }
 
-// Reads a row of 128 bytes, a line in each of 32 rows twice, and every second element of two lines.
+// Reads one line, a line in each of 32 rows twice, and every second element of two lines.
 [[kernel]] void read_lines(device const float* x [[buffer(0)]],
                            device const float* rows [[buffer(1)]],
                            device const bfloat* pairs [[buffer(2)]],
@@ -326,7 +326,7 @@ PAGODA_TEST_KERNEL(atomic_and_plain) {
   out[thread_id] = sum;
 }
 
-// Reads n lines, one after another, and the first one again.
+// Reads n lines, one after another, and then the first line again.
 [[kernel]] void read_again(device const float* x [[buffer(0)]], device float* out [[buffer(1)]],
                            constant TestParameters& p [[buffer(2)]], PAGODA_THREAD) {
   float sum = 0;

@@ -1,14 +1,14 @@
-// Calls of a kernel's thread to the emulator: what its SIMD group or threadgroup does together, and
-// atomics. Only metal_stdlib makes them.
+// Calls from a kernel's thread to the emulator: those that a SIMD group or a threadgroup makes
+// together, and atomics. Only metal_stdlib makes them.
 //
-// A call's place in the code says whether all lanes have reached the same one. So what stands
-// between a kernel and these is always inlined.
+// The emulator compares the places of calls in the code to check that all lanes have reached the
+// same call. So the functions between a kernel and these calls are always inlined.
 #pragma once
 
 #include <cstdint>
 
-// Keeps clang from moving a call into branches that not all lanes take, from copying it, and from
-// making one of two.
+// Keeps clang from moving a call into branches that not all lanes take, from duplicating a call,
+// and from merging two calls.
 #ifdef __clang__
 #define PAGODA_CONVERGENT __attribute__((convergent, nomerge))
 #else
@@ -18,7 +18,7 @@
 namespace pagoda::emulator {
 
 enum class Collective : std::uint8_t {
-  kShuffle,  // every lane picks a lane's value
+  kShuffle,  // each lane gets the value of a lane of its choice
   kSumFloat,
   kSumInteger,
   kMaxFloat,
@@ -35,12 +35,12 @@ enum class Collective : std::uint8_t {
   kMatrixProduct,
   kSimdgroupBarrier,
   kThreadgroupBarrier,
-  kEnd,  // of the kernel
+  kEnd,  // the kernel's end
 };
 
-// Waits for the other lanes. Returns what lane `source` hands in.
+// Waits for the other lanes. Returns the `bits` of lane `source`.
 PAGODA_CONVERGENT std::uint32_t shuffle(std::uint32_t bits, std::uint32_t source);
-// Waits for the other lanes. Returns what comes of their values and this one's.
+// Waits for the other lanes. Returns the result of `kind` over the values of all lanes.
 PAGODA_CONVERGENT std::uint32_t reduce(Collective kind, std::uint32_t bits);
 PAGODA_CONVERGENT void simdgroup_barrier();
 PAGODA_CONVERGENT void threadgroup_barrier(bool orders_threadgroup_memory,
@@ -60,8 +60,8 @@ constexpr MatrixPlace matrix_place_of(std::uint32_t lane) {
   return {lane / 16 * 4 + lane % 8 / 2, lane % 16 / 8 * 4 + lane % 2 * 2};
 }
 std::uint32_t current_lane();
-// Notes that the lane loads or stores its part of a matrix, and where that one begins: all lanes must
-// do so together. Does not wait for them. Returns the lane.
+// Records that the lane loads or stores its part of the matrix that begins at `matrix`. All lanes
+// must do so together, but this call does not wait for them. Returns the lane.
 std::uint32_t touch_matrix(const void* matrix, std::uint64_t elements_per_row);
 // Waits for the other lanes. Returns a * b + c.
 PAGODA_CONVERGENT MatrixPart multiply_accumulate(MatrixPart a, MatrixPart b, MatrixPart c);
@@ -80,9 +80,9 @@ enum class AtomicUpdate : std::uint8_t {
   kOr,
   kXor,
 };
-// Updates a word of device or threadgroup memory. Returns what it was.
+// Updates a word of device or threadgroup memory. Returns its former value.
 std::uint32_t update_atomic(void* word, AtomicUpdate update, std::uint32_t operand);
-// Stores `desired` where the word is `expected`. Returns what it was.
+// Stores `desired` if the word is `expected`. Returns the word's former value.
 std::uint32_t compare_exchange(void* word, std::uint32_t expected, std::uint32_t desired);
 
 }  // namespace pagoda::emulator

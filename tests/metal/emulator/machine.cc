@@ -11,15 +11,15 @@
 namespace pagoda::emulator {
 namespace {
 
-// Not a multiple of a page, so that stacks do not all want the same sets of a cache.
+// Not a multiple of a page, so that stacks do not all map to the same sets of a cache.
 constexpr std::size_t kStackStride = kStackBytes + 832;
 
 constexpr unsigned kFlushDenormals = 0x8040;  // FTZ and DAZ of x86's MXCSR
 
-// The stack's top of a fiber that has not begun, as switch_stack finds it.
+// The top of the stack of a fiber that has not begun, in the layout that switch_stack() pops.
 struct FirstFrame {
   void (*entry)() = nullptr;
-  void* return_address = nullptr;  // to nowhere
+  void* return_address = nullptr;  // the entry function never returns
 };
 static_assert(sizeof(FirstFrame) % 16 == 0, "a function begins 8 bytes below a multiple of 16");
 
@@ -119,7 +119,7 @@ void Machine::start_threadgroup() {
   arguments_.group[0] = index % x;
   arguments_.group[1] = index / x % y;
   arguments_.group[2] = index / x / y;
-  // A kernel must not rely on what an earlier threadgroup left: this is no number.
+  // Overwrites an earlier threadgroup's values with NaN, because kernels must not rely on them.
   std::memset(shared_.get(), 0xff, static_cast<std::size_t>(dispatch_->threadgroup_bytes));
   if (kernel_->is_traced) tracer_.begin_threadgroup();
   begin_epoch();
@@ -150,7 +150,7 @@ void Machine::check_together(const SimdGroup& group) {
   }
 }
 
-// Does what the lanes, all of which have arrived, ask for. Returns the one that goes on.
+// Computes the call at which all lanes have arrived. Returns the lane that continues.
 Lane& Machine::finish_segment() {
   SimdGroup& group = *simd_group_;
   check_together(group);
@@ -191,7 +191,7 @@ void Machine::note_error(const std::string& what) {
 }
 
 void Machine::stop() {
-  num_fibers_ = 0;  // none of them goes on
+  num_fibers_ = 0;  // no fiber continues
   switch_to(caller_);
   std::abort();
 }

@@ -1,10 +1,10 @@
-// Machine: one threadgroup at a time, whose threads are fibers.
+// Machine: runs one threadgroup at a time, with fibers as its threads.
 //
 // A SIMD group's lanes run one after another, in an order that changes, up to a call of lane.h that
-// they make together; the stretch up to there is a segment. The last lane to arrive does what they
-// asked for, and the next segment begins. At a threadgroup's barrier another SIMD group goes on.
-// Fibers hand over to each other directly, and stay from one threadgroup, and one dispatch, to the
-// next.
+// they make together; the code up to that call is a segment. The last lane to arrive computes the
+// call for all lanes, and the next segment begins. At a threadgroup's barrier another SIMD group
+// continues. Fibers switch directly to each other, and are reused by later threadgroups and
+// dispatches.
 #pragma once
 
 #include <array>
@@ -30,10 +30,10 @@ inline constexpr std::size_t kStackBytes = std::size_t{64} * 1024;
 #error "fibers and the flush of denormals are written for x86-64"
 #endif
 
-// Goes on on another stack, and notes where on this one. The compiler saves what it needs, in the frame
-// that it has anyway. Fibers mostly wait at the same place, so that the processor guesses the jump
-// right. It guesses the returns behind it as well, since no call was made (Boost.Context makes one
-// and costs five times as much).
+// Continues on the stack `to`, and stores this stack's top in `from`. The compiler saves the
+// registers that it needs in the frame that it has anyway. Fibers mostly wait at the same place, so
+// that the processor predicts the jump. It also predicts later returns, because this is not a call
+// (Boost.Context makes a call and costs five times as much).
 inline void switch_stack(void** from, void* to) {
   asm volatile(
       R"(
@@ -56,7 +56,7 @@ inline void switch_stack(void** from, void* to) {
         "xmm12", "xmm13", "xmm14", "xmm15", "cc", "memory");
 }
 
-// A fast generator of numbers that need not be good ones: xorshift64*.
+// A fast generator of random numbers, of moderate quality: xorshift64*.
 class Shuffler {
  public:
   explicit Shuffler(std::uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15u + 1) {}
@@ -73,20 +73,20 @@ class Shuffler {
 };
 
 struct Lane {
-  void* stack_top = nullptr;   // where the fiber goes on
-  std::byte* stack = nullptr;  // its lowest byte
+  void* stack_top = nullptr;   // where the fiber continues
+  std::byte* stack = nullptr;  // the stack's lowest byte
   std::uint32_t thread = 0;
-  Collective kind = Collective::kEnd;  // of the last call, and where it was
+  Collective kind = Collective::kEnd;  // the last call's kind, and below its flags and place
   std::uint8_t flags = 0;
   const void* place = nullptr;
-  std::uint64_t trail = 0;  // a hash of what lanes do together without waiting
+  std::uint64_t trail = 0;  // a hash of calls that lanes make together without waiting
 };
 
 struct SimdGroup {
   std::uint32_t index = 0;
-  std::uint32_t stride = 1;  // of the order in which lanes run this segment, odd
+  std::uint32_t stride = 1;  // from a lane to the next in this segment's order, odd
   std::uint32_t first = 0;
-  std::uint32_t parity = 0;  // of shuffles: their values stay for one more
+  std::uint32_t parity = 0;  // alternates: a shuffle's values stay until the next shuffle ends
   std::array<std::array<std::uint32_t, kLanes>, 2> values;
   std::array<MatrixPart, kLanes> a, b, c;
 };
@@ -98,18 +98,18 @@ class Machine {
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
 
-  // Returns the calling thread's. The first call makes it.
+  // Returns the calling thread's machine. The first call makes it.
   static Machine& of_this_thread();
   // Returns the machine that the calling fiber runs on.
   static Machine& running() { return *running_; }
 
-  // Runs all threadgroups. Returns what went wrong, or nothing.
+  // Runs all threadgroups. Returns the error, or an empty text.
   std::string run(const EmulatedKernel& kernel, const Dispatch& dispatch, const Options& options);
-  // Returns what the last run counted.
+  // Returns the counts of the last run.
   const std::vector<BufferCounts>& counts() const { return tracer_.counts(); }
 
-  // Waits for what the others of the SIMD group, or of the threadgroup, must ask for, too. As all
-  // below, it is called by a fiber that runs.
+  // Waits until all other lanes of the SIMD group, or all threads of the threadgroup, make the same
+  // call. This and the functions below are called by a running fiber.
   void arrive(Collective kind, const void* place, std::uint8_t flags = 0) {
     lane_->kind = kind;
     lane_->place = place;
@@ -118,9 +118,9 @@ class Machine {
     const std::uint32_t next = (lane_->thread + group.stride) % kLanes;
     switch_to(next == group.first ? finish_segment() : lanes_[group.index * kLanes + next]);
   }
-  // Says what the thread does wrong.
+  // Sets the run's error: what the thread does wrong.
   void note_error(const std::string& what);
-  // Ends the run. No destructor runs of what is on the fiber's stack.
+  // Ends the run. Objects on the fiber's stack are not destroyed.
   [[noreturn]] void stop();
 
   SimdGroup& simd_group() { return *simd_group_; }
@@ -132,14 +132,14 @@ class Machine {
 
   void make_fibers(int num_threads);
   void start_threadgroup();
-  void begin_epoch();  // up to the threadgroup's next barrier
+  void begin_epoch();  // an epoch lasts up to the threadgroup's next barrier
   void begin_segment(SimdGroup& group);
   Lane& finish_segment();
   void check_together(const SimdGroup& group);
   void compute(SimdGroup& group, Collective kind);
   Lane& first_lane() {
     return lanes_[simd_group_->index * kLanes + simd_group_->first];
-  }  // of the segment
+  }  // first lane of the segment
   void switch_to(Lane& next) {
     if (kernel_->is_traced && &next != &caller_)
       tracer_.begin_lane(next.thread % kLanes, next.stack);
@@ -164,7 +164,7 @@ class Machine {
   Options options_;
   Shuffler shuffler_{0};
   std::uint32_t num_simd_groups_ = 0;
-  std::vector<std::uint32_t> threadgroups_;  // their order
+  std::vector<std::uint32_t> threadgroups_;  // the order in which they run
   std::size_t next_threadgroup_ = 0;
   std::vector<std::uint32_t> turns_;  // the order of SIMD groups up to the next barrier
   std::uint32_t turn_ = 0;

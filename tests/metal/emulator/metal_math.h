@@ -1,5 +1,5 @@
-// Metal's mathematics (metal_stdlib). A function whose accuracy Metal bounds is the host's; those of
-// `precise` are no others. Functions of two integers take two of one type, as Metal's do.
+// Metal's mathematics (metal_stdlib). Functions for which Metal bounds the accuracy are the host's,
+// and those of `precise` are the same. Functions of two integers take two of one type, as in Metal.
 #ifndef PAGODA_EMULATOR_METAL_MATH_H
 #define PAGODA_EMULATOR_METAL_MATH_H
 
@@ -107,7 +107,7 @@ using metal::tan;
 using metal::tanh;
 }  // namespace precise
 
-// Returns the lesser, or the number where one is NaN.
+// Returns the lesser; if one of the two is NaN, returns the other.
 inline float min(float x, float y) {
   return __builtin_fminf(x, y);
 }
@@ -143,7 +143,7 @@ inline int abs(int x) {
 inline float abs(float x) {
   return __builtin_fabsf(x);
 }
-// Returns `yes` where the condition holds, else `no`, which comes first.
+// Returns `yes` if the condition holds, else `no`. In the arguments `no` comes first.
 template <typename T>
 T select(T no, T yes, bool condition) {
   return condition ? yes : no;

@@ -65,7 +65,7 @@ PAGODA_TOGETHER bool simd_all(bool value) {
   return pagoda::emulator::reduce(Collective::kAnd, value ? 1u : 0u) != 0;
 }
 
-// Returns a value of at most 32 bits as lanes exchange it.
+// Returns a value of at most 32 bits in the word that lanes exchange.
 template <typename T>
 inline uint travelling_bits(T value) {
   static_assert(sizeof(T) <= sizeof(uint), "lanes exchange 32 bits");
@@ -96,7 +96,7 @@ template <typename T>
 PAGODA_TOGETHER T simd_shuffle_xor(T value, ushort mask) {
   return simd_shuffle(value, static_cast<ushort>(pagoda::emulator::current_lane() ^ mask));
 }
-// Lanes that have none so far below keep their value.
+// Returns the value of the lane `delta` below. The lowest `delta` lanes keep their own value.
 template <typename T>
 PAGODA_TOGETHER T simd_shuffle_up(T value, ushort delta) {
   const uint lane = pagoda::emulator::current_lane();

@@ -39,7 +39,7 @@ struct bfloat {
   }
 };
 
-// IEEE's binary16; rounded to nearest, ties to even. Its denormals are numbers as others are.
+// IEEE's binary16; rounded to nearest, ties to even. Its denormals are not flushed.
 struct half {
   __fp16 value;
 
@@ -91,7 +91,7 @@ To as_type(From value) {
 }  // namespace metal
 // NOLINTEND(readability-identifier-naming)
 
-// As what includes <metal_stdlib> names them, also ahead of `using namespace metal`.
+// Kernels may use these names before `using namespace metal`, too.
 using metal::as_type;
 using metal::bfloat;
 using metal::half;

@@ -1,11 +1,11 @@
-// Registers kernels for the emulator. Included behind the .metal file:
+// Registers kernels for the emulator. Included after the .metal file:
 //   #include "ops/rms_norm/rms_norm.metal"
 //   #include "tests/metal/emulator/register_kernel.h"
 //   PAGODA_REGISTER_KERNEL(rms_norm)                       // "rms_norm"
 //   PAGODA_REGISTER_KERNEL(attention_decode, bfloat, 128)  // "attention_decode_bfloat_128"
-// The signature is read off the kernel's type. clang compiles the file (tests/metal/CMakeLists.txt has
-// the flags); once more, with PAGODA_TRACED and flags that trace accesses, for the traced build. Both
-// may be in one program.
+// The signature follows from the kernel's type. clang compiles the file twice: for the plain build,
+// and for the traced build with PAGODA_TRACED and flags that trace accesses
+// (tests/metal/CMakeLists.txt has the flags). One program may have both builds.
 #pragma once
 
 #if defined(PAGODA_TRACED) != __has_feature(coverage_sanitizer)
@@ -14,7 +14,7 @@
 
 #pragma clang attribute pop  // of metal_stdlib
 
-// Standard headers do not expect them.
+// Standard headers do not work with these macros.
 #undef kernel
 #undef device
 #undef threadgroup
@@ -29,8 +29,8 @@
 namespace pagoda::emulator {
 namespace {
 
-// The type of a kernel's function, as its arguments tell. Buffers come first, then the parameters, and
-// behind them the threadgroup's memory, if any, and the thread's place.
+// The type of a kernel's function. Its arguments are the buffers, then the parameters, then the
+// threadgroup's memory, if any, and the thread's indices.
 template <typename Function>
 struct KernelType;
 
@@ -66,7 +66,7 @@ struct KernelType<void (*)(Arguments...)> {
       return 0;
   }
   static constexpr std::size_t kParameterBytes = (parameter_bytes<Arguments>() + ...);
-  // The last one is none, as there may be no buffers.
+  // One element more than there are arguments, because an array must not be empty.
   static constexpr BufferType kArguments[] = {buffer_type<Arguments>()..., BufferType()};
 
   // Returns the value of an argument.
@@ -86,8 +86,8 @@ struct KernelType<void (*)(Arguments...)> {
         return kPlace == 1 ? arguments.thread : kPlace == 2 ? arguments.simd_group : arguments.lane;
     }
   }
-  // Calls the kernel. Accesses ahead of it are none of its own, and not traced; the kernel, whose are,
-  // must not be inlined here.
+  // Calls the kernel. Accesses of this function are not traced, because they are not the kernel's.
+  // The kernel's are traced, so it must not be inlined here.
   template <void (*kFunction)(Arguments...), std::size_t... kIndices>
   __attribute__((no_sanitize("coverage"))) static void call_indexed(
       const ThreadArguments& arguments, std::index_sequence<kIndices...>) {

@@ -1,12 +1,12 @@
-// The threads that touched a piece of memory: as much of them as tells whether an access races with an
-// earlier one.
+// The threads that accessed a piece of memory, with enough detail to tell whether an access races
+// with an earlier one.
 //
-// A key names a thread and one of its segments, the stretch between two calls that its SIMD group
-// makes together. Keys grow with time and never start over, so that nothing has to be cleared: what
-// is older than the run, or than the threadgroup, is known by its key. Two accesses are ordered
+// A key names a thread and one of its segments, the code between two calls that its SIMD group
+// makes together. Keys grow with time and never restart, so nothing has to be cleared: an access
+// before the run, or before the threadgroup, has a smaller key. Two accesses are ordered
 // - within a thread,
 // - within a SIMD group, if they are of different segments,
-// - within a threadgroup, if a barrier that orders this memory lies between,
+// - within a threadgroup, if a barrier that orders this memory is between them,
 // - never between threadgroups.
 #pragma once
 
@@ -14,12 +14,12 @@
 
 namespace pagoda::emulator {
 
-// A segment's number, the SIMD group, the lane; and above them what is added to a set of accesses, of
-// which only the last one's key is kept.
+// A segment's number, the SIMD group and the lane; the flags below are in the upper bits. A set of
+// accesses is stored as the key of its last access and these flags.
 using AccessKey = std::uint64_t;
-inline constexpr AccessKey kManyLanes = AccessKey{1} << 63;         // of this segment
+inline constexpr AccessKey kManyLanes = AccessKey{1} << 63;         // in this segment
 inline constexpr AccessKey kManySimdGroups = AccessKey{1} << 62;    // since the last barrier
-inline constexpr AccessKey kManyThreadgroups = AccessKey{1} << 61;  // of this run
+inline constexpr AccessKey kManyThreadgroups = AccessKey{1} << 61;  // in this run
 inline constexpr AccessKey kAtomic = AccessKey{1} << 60;
 inline constexpr AccessKey kKeyMask = kAtomic - 1;
 
@@ -34,13 +34,13 @@ constexpr bool is_same_simd_group(AccessKey a, AccessKey b) {
   return ((a ^ b) >> 5 & 31) == 0;
 }
 
-// Times that the running thread looks back on, for one kind of memory.
+// The times with which the running thread compares earlier accesses to one kind of memory.
 struct AccessTimes {
-  AccessKey run = 0;  // the first key of this run; of threadgroup memory: of this threadgroup
+  AccessKey run = 0;  // the first key of this run; for threadgroup memory, of this threadgroup
   AccessKey threadgroup = 0;  // the first key of this threadgroup
-  AccessKey barrier = 0;      // the first key behind the last barrier that orders this memory
+  AccessKey barrier = 0;      // the first key after the last barrier that orders this memory
 
-  // Returns whether accesses, none of another threadgroup's among them, come ahead of that barrier.
+  // Returns whether all of the accesses are of this threadgroup, and before that barrier.
   constexpr bool is_ordered(AccessKey accesses) const {
     return accesses - threadgroup < barrier - threadgroup;
   }
@@ -48,7 +48,8 @@ struct AccessTimes {
 
 enum class Race : std::uint8_t { kNone, kLanes, kSimdGroups, kThreadgroups };
 
-// Returns whether an access races with an earlier one, or a set of them, one of the two writing.
+// Returns how the access `now` races with an earlier one, or a set of earlier ones. The caller has
+// checked that `now` or the earlier ones write.
 constexpr Race race_with(AccessKey earlier, AccessKey now, const AccessTimes& times) {
   const AccessKey key = earlier & kKeyMask;
   if (key < times.run) return Race::kNone;
@@ -59,7 +60,7 @@ constexpr Race race_with(AccessKey earlier, AccessKey now, const AccessTimes& ti
   return (earlier & kManyLanes) != 0 || key != now ? Race::kLanes : Race::kNone;
 }
 
-// Returns a set of accesses with another one, which may be at the same time.
+// Returns a set of accesses with `now` added, which may be concurrent with them.
 constexpr AccessKey with_access(AccessKey earlier, AccessKey now, const AccessTimes& times) {
   const AccessKey key = earlier & kKeyMask;
   if (key < times.run) return now;
@@ -72,7 +73,8 @@ constexpr AccessKey with_access(AccessKey earlier, AccessKey now, const AccessTi
   return (earlier & kManyLanes) != 0 || key != now ? others | kManyLanes : others;
 }
 
-// A piece of memory: as many bytes as the smallest access that was made to its buffer, at most 4.
+// The accesses to a piece of memory. The piece is as large as the smallest access to its buffer so
+// far, at most 4 bytes.
 struct Granule {
   AccessKey written = 0;
   AccessKey read = 0;

@@ -1,5 +1,5 @@
-// A kernel as its registration describes it. Includes nothing that leaves functions behind: they
-// would be traced.
+// A kernel as its registration describes it. Includes no header that defines functions: they would
+// be traced, too.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace pagoda::emulator {
 
-// A buffer as a kernel's signature has it.
+// A buffer's type in a kernel's signature.
 struct BufferType {
   bool is_const = false;
   std::size_t element_size = 0;
@@ -25,8 +25,8 @@ struct ThreadArguments {
 };
 
 struct KernelDescription {
-  const char* name;       // of the function
-  const char* arguments;  // of its template: "bfloat, 128"
+  const char* name;       // the function's name
+  const char* arguments;  // its template arguments: "bfloat, 128"
   const BufferType* buffers;
   std::size_t num_buffers;
   std::size_t parameter_bytes;
@@ -35,7 +35,8 @@ struct KernelDescription {
   void (*call)(const ThreadArguments&);
 };
 
-// Adds a kernel to those that are found. Two of one name are a mistake, which ends the process.
+// Adds a kernel to those that find_kernel() finds. A second kernel of the same name ends the
+// process.
 void register_kernel(const KernelDescription& description);
 
 }  // namespace pagoda::emulator

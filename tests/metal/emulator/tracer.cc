@@ -49,7 +49,7 @@ Tracer* Tracer::of_this_thread() {
   return running;
 }
 
-// Collects what the program and its libraries have mapped for reading alone.
+// Collects the read-only segments of the program and its libraries.
 void Tracer::find_constants() {
   dl_iterate_phdr(
       [](dl_phdr_info* info, std::size_t, void* constants) {
@@ -83,8 +83,7 @@ void Tracer::begin_run(const EmulatedKernel& kernel, const Dispatch& dispatch,
   add_shadow(shared, 2);
 }
 
-// Adds buffers that may be written first, so that memory that is bound twice is one that is
-// written.
+// Adds writable buffers first. So if memory is bound twice, a search finds the writable buffer.
 void Tracer::add_buffers(const EmulatedKernel& kernel, const Dispatch& dispatch) {
   for (const bool is_const : {false, true}) {
     for (std::size_t i = 0; i < dispatch.buffers.size(); ++i) {
@@ -126,7 +125,7 @@ void Tracer::refine(Region& region, unsigned granule_shift) {
   const std::size_t num_new = (region.bytes >> granule_shift) + 1;
   for (std::size_t i = 0; i < num_old << by && i < num_new; ++i) {
     const Granule& from = old->data()[i >> by];
-    // Others would only cost memory.
+    // Granules of earlier runs are not copied, because writing them would only cost memory.
     const bool is_known = ((from.written | from.read) & kKeyMask) >= region.times->run;
     if (is_known || region.granules[i].written != 0 || region.granules[i].read != 0)
       region.granules[i] = from;
@@ -156,7 +155,7 @@ void Tracer::pass_barrier(bool orders_threadgroup_memory, bool orders_device_mem
   if (orders_device_memory) device_times_.barrier = next_key();
 }
 
-// Returns the region of an address, or one in which there is nothing.
+// Returns the region of an address, or the empty region `nowhere_`.
 Region* Tracer::find(std::uintptr_t address) {
   for (std::vector<Region>* const regions : {&regions_, &constants_})
     for (Region& region : *regions)
@@ -278,7 +277,7 @@ std::string verb(AccessKind kind, std::size_t bytes) {
   return verbs[static_cast<int>(kind)] + std::to_string(bytes) + " bytes ";
 }
 
-// Returns where the code is, as addr2line takes it.
+// Returns the place in the code as arguments for addr2line.
 std::string place_in_file(const void* place) {
   Dl_info info;
   char text[32] = "";
@@ -324,7 +323,7 @@ void Tracer::note_race(AccessKind kind, std::uintptr_t address, std::size_t byte
 
 }  // namespace pagoda::emulator
 
-// Functions that clang calls ahead of accesses; also ahead of those of a registration.
+// Functions that clang calls before each access, also before those of registrations.
 #define PAGODA_TRACE(NAME, KIND, LOG_SIZE)                                              \
   extern "C" void __sanitizer_cov_##NAME(void* address);                                \
   void __sanitizer_cov_##NAME(void* address) {                                          \

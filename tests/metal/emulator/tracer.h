@@ -1,7 +1,7 @@
 // Tracer: checks and counts the accesses of kernels in their traced build.
 //
-// clang's SanitizerCoverage calls it for each. It looks up the memory that the address lies in, and
-// what is known of who touched it (shadow.h).
+// clang's SanitizerCoverage calls it for each access. It looks up the memory region of the address,
+// and the earlier accesses there (shadow.h).
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@
 
 namespace pagoda::emulator {
 
-// Granules that are zero until written, and whose memory costs nothing until then.
+// Granules. They are zero until they are written, and take no memory until then.
 class ShadowMemory {
  public:
   explicit ShadowMemory(std::size_t num_granules);
@@ -37,10 +37,10 @@ class ShadowMemory {
 struct Region {
   std::uintptr_t begin = 0;
   std::size_t bytes = 0;
-  // By the logarithm of an access's size: the offsets at which it fits end here.
+  // ends[n]: accesses of 1 << n bytes fit at offsets below it.
   std::array<std::size_t, 5> ends = {};
-  Granule* granules = nullptr;  // null where no thread may write
-  unsigned granule_shift = 2;   // the logarithm of its size
+  Granule* granules = nullptr;  // null if no thread may write here
+  unsigned granule_shift = 2;   // a granule has 1 << granule_shift bytes
   int buffer = -1;
   bool is_fresh = false;  // not to be read before it is written
   const AccessTimes* times = nullptr;
@@ -62,7 +62,7 @@ class Tracer {
   Tracer(const Tracer&) = delete;
   Tracer& operator=(const Tracer&) = delete;
 
-  // Returns the calling thread's. There is one while a kernel of a traced build runs.
+  // Returns the calling thread's tracer, or null if no kernel of a traced build runs.
   static Tracer* of_this_thread();
 
   void begin_run(const EmulatedKernel& kernel, const Dispatch& dispatch,
@@ -83,8 +83,8 @@ class Tracer {
   }
   const std::vector<BufferCounts>& counts() const { return counter_.counts(); }
 
-  // Checks an access of 1 << kLogSize bytes, which `place` in the code makes. Fails the run, and does
-  // not return, where it is wrong.
+  // Checks an access of 1 << kLogSize bytes, made at `place` in the code. If it is wrong, fails the
+  // run and does not return.
   template <AccessKind kKind, unsigned kLogSize>
   void check(const void* address, const void* place);
 
@@ -97,7 +97,7 @@ class Tracer {
   Region* find(std::uintptr_t address);
   void find_constants();
   AccessKey next_key() const { return access_key(segment_ + 1, 0, 0); }
-  // Notes a load or a store where nothing can be wrong, which is nearly always. Returns whether it did.
+  // Records a load or a store if it cannot be wrong, as nearly always. Returns whether it did.
   template <AccessKind kKind>
   bool note_ordered(Granule& granule, const AccessTimes& times) const;
   template <AccessKind kKind>
@@ -109,7 +109,7 @@ class Tracer {
   void note_outside(AccessKind kind, std::uintptr_t address, std::size_t bytes, const void* place);
   void note_race(AccessKind kind, std::uintptr_t address, std::size_t bytes, bool earlier_wrote,
                  AccessKey earlier, Race race, const void* place);
-  // Does so, and ends the run.
+  // Tells the machine what is wrong with an access, and ends the run.
   [[noreturn]] void fail(AccessKind kind, std::uintptr_t address, std::size_t bytes,
                          const char* what, const void* place);
   [[noreturn]] void fail_outside(AccessKind kind, std::uintptr_t address, std::size_t bytes,
@@ -120,16 +120,16 @@ class Tracer {
   AccessKey now_ = 0;
   std::uintptr_t stack_ = 0;
   bool counts_ = false;
-  std::array<Region*, kNumSites> sites_;  // the region that an access in the code last touched
+  std::array<Region*, kNumSites> sites_;  // per place in the code: the region of its last access
   AccessTimes device_times_;
   AccessTimes threadgroup_times_;
   AccessKey segment_key_ = 0;
   std::uint64_t segment_ = 1;
   AccessCounter counter_;
   Region nowhere_;
-  std::vector<Region> regions_;                               // those that are written come first
-  std::vector<std::unique_ptr<ShadowMemory>> spare_shadows_;  // of earlier runs
-  std::vector<Region> constants_;                             // what the program may only read
+  std::vector<Region> regions_;                               // writable buffers first
+  std::vector<std::unique_ptr<ShadowMemory>> spare_shadows_;  // left by earlier runs
+  std::vector<Region> constants_;                             // read-only memory of the program
 };
 
 }  // namespace pagoda::emulator

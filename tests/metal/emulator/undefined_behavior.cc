@@ -1,5 +1,5 @@
-// The minimal runtime of clang's UndefinedBehaviorSanitizer, as a kernel's traced build calls it: it
-// fails the run.
+// The minimal runtime of clang's UndefinedBehaviorSanitizer. A kernel's traced build calls it, and
+// it fails the run.
 #include "tests/metal/emulator/machine.h"
 
 namespace pagoda::emulator {

@@ -5,28 +5,30 @@
 namespace pagoda::cpu {
 namespace {
 
-// Items a thread, of few rows: they wait for memory, and what is fetched past an item's end is lost, or
-// worse, in another thread's cache.
+// Items per thread, if items have few rows and so wait for memory. More items would lose more
+// prefetches: a thread prefetches past an item's end, but another thread reads there.
 constexpr std::int64_t kItemsOfFewRowsPerThread = 4;
-// The bytes of a range's keys, and of its values, where several queries read them: as many as L2
-// takes while the next range's are fetched.
+// The most bytes of a range's keys, and of its values, if several queries read them. They fit L2
+// while the next range is prefetched.
 constexpr std::int64_t kRangeBytes = 128 * 1024;
-// The least bytes of an item's keys and values: fewer take no longer than it takes to begin.
+// The fewest bytes of an item's keys and values: fewer take less time than it takes to begin an
+// item.
 constexpr std::int64_t kLeastBytes = 384 * 1024;
-// The elements of single queries' keys up to which one thread reads them all, and as many of values:
-// it is through with so many, in bfloat16 or in codes, before several threads have begun and ended.
+// If all sequences have at most so many elements of keys, and as many of values, single queries are
+// not split. One thread finishes so many, in bfloat16 or in codes, before several could begin and
+// end.
 constexpr std::int64_t kElementsOfOneThread = 64 * 1024;
-// Rows below which a load of keys is shared by too few.
+// Items of so many rows or fewer are not divided further: too few rows would share a load of keys.
 constexpr std::int64_t kFewRows = 24;
 
 // How rows share an item. Rows are queries times the heads of a group.
 struct RowLimits {
-  std::int64_t per_unit;          // that are multiplied as fast as one is
-  int per_item;                   // at most: many share a load of keys; their scores fit L2
-  std::int64_t items_per_thread;  // so that none has to wait for another's last
+  std::int64_t per_unit;          // rows that are multiplied in the time of one
+  int per_item;                   // the most rows: many share a load of keys; scores fit L2
+  std::int64_t items_per_thread;  // so that no thread waits for the last item of another
 };
 constexpr RowLimits kRowsOfVectors = {.per_unit = 12, .per_item = 144, .items_per_thread = 8};
-// Tiles are so fast that what is done once for an item's keys weighs more.
+// AMX tiles are so fast that the work done once per item, on its keys, matters more.
 constexpr RowLimits kRowsOfTiles = {.per_unit = 16, .per_item = 256, .items_per_thread = 4};
 
 RowLimits limits_of(const AttentionCall& call) {
@@ -82,7 +84,7 @@ AttentionPlan::Split AttentionPlan::split_of(int seq) const {
               .ranges_per_item = 0};
   split.ranges_per_item = split.num_ranges();
   const auto rows = [&] { return std::int64_t{split.queries_per_item} * call_.group; };
-  // Where a context has ranges for all threads, all queries share what is done once for its keys.
+  // If a context has enough ranges for all threads, all queries share the work on its keys.
   const bool has_ranges =
       split.queries_per_item == queries &&
       split.num_ranges() * call_.kv_heads >= limits_of(call_).items_per_thread * num_threads_;
@@ -92,7 +94,7 @@ AttentionPlan::Split AttentionPlan::split_of(int seq) const {
   if (split.queries_per_item < queries) return split;
   const std::int64_t per_range = units(call_, rows());
   const std::int64_t budget = per_range == 1 ? few_rows_budget_ : budget_;
-  // A single query's entries are read once, and fastest where those of all heads lie together.
+  // A single query reads its entries once, fastest if it reads the entries of all heads together.
   const bool is_single = queries == 1;
   const std::int64_t fitting =
       is_single ? call_.kv_heads : 2 * kRangeBytes / (kRangePositions * bytes_of_entries());
@@ -105,7 +107,7 @@ AttentionPlan::Split AttentionPlan::split_of(int seq) const {
       std::clamp<std::int64_t>(budget / (split.heads_per_item * per_range), 1, split.num_ranges());
   const std::int64_t heads = budget / (split.ranges_per_item * per_range);
   split.heads_per_item = static_cast<int>(std::clamp<std::int64_t>(heads, 1, split.heads_per_item));
-  // As many in each item: a few large ones are all that the threads share.
+  // Gives all items as many heads, because the threads share only a few large items.
   while (is_single && call_.kv_heads % split.heads_per_item != 0) --split.heads_per_item;
   return split;
 }
@@ -140,8 +142,8 @@ AttentionItem AttentionPlan::whole(int seq, const Split& split) const {
           .partial = -1};
 }
 
-// Fills in the items, the dearest first. Chunks of prompts cost most: they are the last sequences,
-// and their last queries see most.
+// Fills in the items, the most expensive first. Chunks of prompts cost most: they are the last
+// sequences, and their last queries see most keys.
 void AttentionPlan::fill(std::span<AttentionItem> items, std::span<AttentionItem> splits) const {
   auto next = items.begin();
   auto next_split = splits.begin();

@@ -1,11 +1,11 @@
 // How the cpu attention divides a step into work items.
 //
-// The arithmetic is fixed apart from that: a query's positions are divided into ranges of 256 at
-// absolute multiples of 256; each range has a softmax of its own, and ranges are merged in order.
-// An item is some consecutive queries of a sequence, some kv heads with the query heads that read
-// them, and some ranges. Few queries of a long context are split into ranges, so that all threads
-// have work; what such an item finds is merged afterwards. (The split is that of Flash-Decoding:
-// Dao et al., 2023.)
+// The division does not change the arithmetic: a query's positions are divided into ranges of 256
+// at absolute multiples of 256; each range has a softmax of its own, and ranges are merged in
+// order. An item is some consecutive queries of a sequence, some kv heads with the query heads that
+// read them, and some ranges. Few queries of a long context are split into items by ranges, so that
+// all threads have work. The softmaxes of these items are merged afterwards. (The split is that of
+// Flash-Decoding: Dao et al., 2023.)
 #pragma once
 
 #include <algorithm>
@@ -24,13 +24,13 @@ namespace pagoda::cpu {
 inline constexpr int kTilePositions = 64;  // keys that are transposed together
 inline constexpr int kRangePositions = 4 * kTilePositions;
 
-// The keys, or the values, of a call. The entry (slot, kv head) begins at slot * slot_bytes + kv head
-// * entry_bytes.
+// The keys, or the values, of a call. The entry (slot, kv head) begins at slot * slot_bytes + kv
+// head * entry_bytes.
 struct CallEntries {
   const std::byte* elements = nullptr;
   std::int64_t slot_bytes = 0;
   std::int64_t entry_bytes = 0;
-  const bf16* scales = nullptr;  // as in KvView; null where elements are the values themselves
+  const bf16* scales = nullptr;  // as in KvView; null if elements are the values themselves
   KvFormat format = KvFormat::kFloat32;
 };
 
@@ -57,13 +57,14 @@ struct AttentionCall {
   int window = 0;
   float soft_cap = 0;
 
-  PrefetchLevel prefetch = PrefetchLevel::kFirst;  // of what few rows read
-  bool has_avx_vnni = false;                       // for products of codes in AVX2's vectors
-  bool has_tiles = false;                          // for these keys and values
+  PrefetchLevel prefetch = PrefetchLevel::kFirst;  // level for entries that few rows read
+  bool has_avx_vnni = false;                       // for products of codes on AVX2
+  bool has_tiles = false;                          // AMX tiles for these keys and values
 
   float* partials = nullptr;
-  // Returns the floats between the sums of two rows: whole pairs of the widest vectors. Of an int4
-  // value the halves that nibbles lie in are padded each.
+  // Returns the floats from the sums of a row to the sums of the next row: whole pairs of the
+  // widest vectors. For int4 values, the dimensions of low nibbles and of high nibbles are padded
+  // separately.
   std::int64_t padded_dim() const {
     const std::int64_t halves = values.format == KvFormat::kInt4 ? 2 : 1;
     return (head_dim / halves + 31) / 32 * 32 * halves;
@@ -72,16 +73,16 @@ struct AttentionCall {
 
 struct AttentionItem {
   std::int32_t seq;
-  std::int32_t first_token;  // of the batch
+  std::int32_t first_token;  // index in the batch
   std::int32_t num_queries;
-  std::int32_t first_position;  // of the first query
+  std::int32_t first_position;  // position of the first query
   std::int32_t first_head;      // kv heads
   std::int32_t num_heads;
   std::int32_t first_range;
   std::int32_t last_range;  // inclusive
-  // Where, in the call's partials, the softmax of the first range and first head goes; those of
-  // the other heads follow, then those of the next range's kv heads. -1: the item merges its ranges
-  // and writes the output.
+  // The index in the call's partials of the softmax of the first range and first head. The
+  // softmaxes of the other heads follow. The next range's begin kv_heads softmaxes later. -1: the
+  // item merges its ranges and writes the output.
   std::int64_t partial;
 };
 
@@ -90,14 +91,14 @@ inline std::int64_t first_visible(std::int64_t position, int window) {
   return window > 0 && position + 1 > window ? position + 1 - window : 0;
 }
 
-// A softmax under way of `rows` rows in one block of memory: sums of weighted values, all under the
-// weight 2^-largest.
+// An unfinished softmax of `rows` rows in one block of memory. Weights, and so their totals and the
+// sums of weighted values, are relative to each row's largest score: 2^(score - largest).
 struct Softmax {
-  float* sums = nullptr;     // [rows, padded_dim], the target's order of dimensions
+  float* sums = nullptr;     // [rows, padded_dim], dimensions in the target's order
   float* largest = nullptr;  // [rows]
   float* totals = nullptr;   // [rows]
 
-  // Pads rows to whole vectors where a row is one float.
+  // Pads a number of rows, with one float each, to whole vectors.
   static std::int64_t padded(std::int64_t rows) { return (rows + 15) / 16 * 16; }
   static std::int64_t floats(std::int64_t rows, std::int64_t padded_dim) {
     return rows * padded_dim + 2 * padded(rows);
@@ -108,23 +109,25 @@ struct Softmax {
   }
 };
 
-// A step's items, made in two passes: count(), then fill() into memory of the caller's.
+// The items of a step, made in two passes: count() counts them, fill() writes them to the caller's
+// memory.
 class AttentionPlan {
  public:
-  // Plans a call. `num_threads` decides how finely long contexts are divided, and so no result.
+  // Plans a call. `num_threads` decides how finely long contexts are divided, but changes no
+  // result.
   AttentionPlan(const AttentionCall& call, const StepBatch& batch, int num_threads);
 
   struct Counts {
     std::int64_t items = 0;
     std::int64_t splits = 0;  // kv heads of sequences that were split into ranges
     std::int64_t partial_floats = 0;
-    std::int64_t rows = 0;          // most of an item and one kv head
+    std::int64_t rows = 0;          // most rows of an item in one kv head
     std::int64_t states = 0;        // most rows of an item over all its kv heads
-    std::int64_t found_floats = 0;  // most that their softmaxes take
+    std::int64_t found_floats = 0;  // most floats of an item's softmaxes of one range
   };
   const Counts& counts() const { return counts_; }
-  // Writes the plan. items: counts().items, those that cost most first. splits: each the item of one
-  // kv head and all ranges, whose partials follow one another at `stride` floats.
+  // Writes the plan. items [counts().items]: the most expensive first. splits [counts().splits]:
+  // each has one kv head and all ranges, whose partials are to be merged.
   void fill(std::span<AttentionItem> items, std::span<AttentionItem> splits) const;
 
  private:
@@ -133,7 +136,7 @@ class AttentionPlan {
     int num_queries;
     int queries_per_item;
     int heads_per_item;
-    std::int64_t first_range;  // of all queries
+    std::int64_t first_range;  // first range of all queries
     std::int64_t last_range;
     std::int64_t ranges_per_item;
 
@@ -148,7 +151,7 @@ class AttentionPlan {
   std::int64_t cost_of(int seq) const;
   Split split_of(int seq) const;
   AttentionItem whole(int seq, const Split& split) const;
-  std::int64_t partial_floats(const Split& split) const;  // of a range and kv head
+  std::int64_t partial_floats(const Split& split) const;  // for a range and kv head
   void count(const Split& split);
 
   const AttentionCall& call_;
@@ -157,16 +160,16 @@ class AttentionPlan {
   const std::int32_t* query_start_;
   const std::int32_t* context_lens_;
   bool is_short_ = false;             // single queries are not split
-  std::int64_t budget_ = 1;           // of an item: units of rows, times kv heads and ranges
-  std::int64_t few_rows_budget_ = 1;  // the same where an item has no more rows
+  std::int64_t budget_ = 1;           // cost of an item: units of rows * kv heads * ranges
+  std::int64_t few_rows_budget_ = 1;  // budget_ for items whose rows are one unit
   Counts counts_;
 };
 
-// Items as threads claim them. Every second thread begins with those of one query, which wait for
-// memory, while the others multiply.
+// The queue from which threads claim items. Every second thread begins with items of one query.
+// These wait for memory, while the other threads multiply.
 class AttentionQueue {
  public:
-  // Makes a queue of `items`, those of more than one query first.
+  // Makes a queue of `items`, in which items of several queries come first.
   AttentionQueue(std::span<const AttentionItem> items, int num_threads)
       : num_threads_(num_threads) {
     const auto is_one = [](const AttentionItem& item) { return item.num_queries == 1; };
@@ -175,13 +178,13 @@ class AttentionQueue {
     parts_[1].items = items.subspan(many);
   }
 
-  // Claims the next item for a thread; null where none is left.
+  // Claims the next item for a thread; null if none is left.
   const AttentionItem* claim(int thread) {
     const AttentionItem* item = parts_[thread % 2].claim();
     return item ? item : parts_[1 - thread % 2].claim();
   }
-  // Does the same for a thread that has not finished its last item. Returns null for the last few,
-  // which are for threads that are idle.
+  // Claims an item for a thread that has not finished the one before. Returns null if only a few
+  // are left: these are for idle threads.
   const AttentionItem* claim_ahead(int thread) {
     return parts_[0].num_left() + parts_[1].num_left() > num_threads_ ? claim(thread) : nullptr;
   }

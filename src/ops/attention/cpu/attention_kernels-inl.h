@@ -1,9 +1,9 @@
-// Code that the cpu attention's kinds of inner loops share, for each target. A kind ("dots") has
-// the products of queries and keys, the softmax of a row and the weighted sums of values:
-// float_dots-inl.h and bf16_dots-inl.h.
+// Code that all kinds of the cpu attention's inner loops share, compiled for each target. A kind
+// ("Dots") has the products of queries and keys, the softmax of a row and the weighted sums of
+// values. Examples are float_dots-inl.h and bf16_dots-inl.h.
 //
-// In each, a score is one chain of multiply-adds over head_dim, from 0, in a lane of its own; a
-// dimension's sum is one chain over positions, from 0. So a row's bits do not depend on the rows
+// In these two, a score is one chain of multiply-adds over head_dim, from 0, in a lane of its own;
+// a dimension's sum is one chain over positions, from 0. So a row's bits do not depend on the rows
 // that share its loads.
 #if defined(PAGODA_ATTENTION_KERNELS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef PAGODA_ATTENTION_KERNELS_INL_H
@@ -29,14 +29,15 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 constexpr bool kHas32Registers = kLanes == 16 || HWY_ARCH_ARM_A64;
-// Rows that are multiplied together. Rows times vectors fill the registers with sums, less those
-// that hold the operands.
+// The most rows that are multiplied together. Their sums, rows times vectors, fill the registers
+// that hold no operands.
 constexpr int kMaxRows = kHas32Registers ? 12 : 6;
 constexpr int vectors_for(int rows) {
   return rows * 4 <= (kHas32Registers ? 24 : 8) ? 4 : 2;
 }
 
-// Rows lie side by side where there are as many as can be, so that one pointer serves them all.
+// Whether the queries of a block of rows are interleaved. Those of the largest blocks are, so that
+// one pointer serves all rows.
 template <int kRows>
 constexpr bool kIsInterleaved = kRows == kMaxRows;
 
@@ -44,9 +45,9 @@ template <typename Dots>
 struct ScoreArgs {
   const typename Dots::Unit* queries;  // [kRows, row_stride], or [num_units, kRows] if interleaved
   std::int64_t row_stride;
-  std::int64_t num_words;     // of a key
-  const std::uint32_t* tile;  // [num_words, kTilePositions] from the first position wanted
-  float* scores;              // [kRows, kRangePositions] likewise
+  std::int64_t num_words;     // words of a key in a tile
+  const std::uint32_t* tile;  // [num_words, kTilePositions], from the first position to score
+  float* scores;              // [kRows, kRangePositions], from that position
   typename Dots::ScoreScales scales;
 };
 
@@ -57,8 +58,8 @@ HWY_INLINE V exp2_of(V x) {
   // Adding 1.5 * 2^23 rounds to the nearest integer and leaves it in the low bits.
   const V shift = hn::Set(d, 12582912.0f);
   const V shifted = hn::Add(x, shift);
-  const V f = hn::Sub(x, hn::Sub(shifted, shift));  // within a half of 0, exact
-  // The polynomial of this degree that is 1 at 0 and has the least largest relative error.
+  const V f = hn::Sub(x, hn::Sub(shifted, shift));  // at most 0.5 from 0, exact
+  // The polynomial of this degree that is 1 at 0 and has the smallest maximum relative error.
   V power = hn::Set(d, 0.001326472731307149f);
   power = hn::MulAdd(power, f, hn::Set(d, 0.009671512991189957f));
   power = hn::MulAdd(power, f, hn::Set(d, 0.05550733581185341f));
@@ -76,7 +77,7 @@ struct Visible {
   int end;
 };
 
-// Positions that are weighed together, where rows are by pairs of vectors.
+// The positions that are weighed together by kinds that take a pair of vectors at a time.
 constexpr int kWeighed = 2 * kLanes;
 inline int weighed_begin(Visible visible) {
   return visible.begin / kWeighed * kWeighed;
@@ -85,8 +86,8 @@ inline int weighed_end(Visible visible) {
   return (visible.end + kWeighed - 1) / kWeighed * kWeighed;
 }
 
-// Returns each lane's largest score; what is not seen of a pair of vectors becomes minus
-// infinity.
+// Returns each lane's largest score. Sets scores that are not seen, in the pairs of vectors that it
+// reads, to minus infinity.
 HWY_INLINE V largest_score(float* scores, Visible visible) {
   const D d;
   const V none = hn::Set(d, kMinusInfinity);
@@ -107,7 +108,8 @@ HWY_INLINE V largest_score(float* scores, Visible visible) {
   return hn::Max(top, top2);
 }
 
-// Sums of kRows rows in kVectors vectors, which stay in registers; of float32, or of 32-bit integers.
+// The sums of kRows rows, in kVectors vectors each, which stay in registers: float32, or 32-bit
+// integers.
 template <typename Dots, int kRows, int kVectors>
 struct SumTile {
   using DSum = typename Dots::DSum;
@@ -138,7 +140,7 @@ struct SumTile {
       }
     }
   }
-  // Stores what the kind makes of sums as scores.
+  // Stores the scores that the kind computes from the sums.
   HWY_INLINE void store_scores(float* to, const typename Dots::ScoreScales& scales) const {
     PAGODA_UNROLL
     for (int v = 0; v < kVectors; ++v) {
@@ -150,7 +152,7 @@ struct SumTile {
       }
     }
   }
-  // Computes sums[r][v] += x[r * row_stride] * y[v], in the kind's own numbers.
+  // Computes sums[r][v] += x[r * row_stride] * y[v], in the kind's number format.
   HWY_INLINE void add(const typename Dots::Unit* x, std::int64_t row_stride,
                       const typename Dots::Operand* y) {
     PAGODA_UNROLL
@@ -162,19 +164,19 @@ struct SumTile {
   }
 };
 
-// Nothing turns a sum into a score where elements are the values themselves.
+// Scales of kinds whose elements are the values themselves: none, because a sum is a score.
 struct NoScoreScales {
   HWY_INLINE NoScoreScales of_positions(int /*position*/) const { return {}; }
 };
 
-// Bytes that lie together, as offsets from what a Stream reads.
+// Contiguous bytes, as offsets from the base of a Stream.
 struct Run {
   std::int64_t begin;
   std::int64_t end;
 };
 
-// Bytes that are fetched into L1 while something else is computed: a line at a time, because
-// requests for memory hold up the loads behind them.
+// Bytes that are prefetched into L1 during other work: one line at a time, because requests for
+// memory delay the loads after them.
 struct Stream {
   const std::byte* base = nullptr;
   const Run* next = nullptr;
@@ -183,7 +185,7 @@ struct Stream {
   const std::byte* end = nullptr;
 
   bool is_done() const { return at >= end && next == last; }
-  // Fetches the next cache line, or none.
+  // Fetches the next cache line, if there is one.
   HWY_INLINE void advance() {
     if (HWY_UNLIKELY(at >= end)) {
       if (next == last) return;
@@ -196,9 +198,10 @@ struct Stream {
   }
 };
 
-// Keys and values, interleaved: two streams are read faster than one. Loops keep it in registers.
+// Prefetches keys and values, interleaved: two streams are read faster than one. Loops keep a Fetch
+// in registers.
 struct Fetch {
-  using Cursor = Fetch&;  // as TileAhead has one; nothing is fetched by it among scores
+  using Cursor = Fetch&;  // like TileAhead::Cursor; score() does not advance it
   Stream keys;
   Stream values;
 
@@ -208,15 +211,15 @@ struct Fetch {
   }
 };
 
-// Returns whether the i-th step of a loop over the products of kRows rows has a tile fetched.
-// AVX2's blocks of rows are over so soon that memory cannot bring a step's lines in a step's time,
-// and loads would wait. Every fourth step is enough there, as their items have many steps.
+// Returns whether step i of a loop over the products of kRows rows prefetches lines of a tile. On
+// AVX2 a step of a full block is too short for memory to deliver a step's lines, and loads would
+// wait. Every fourth step is enough there, because such items have many steps.
 template <int kRows>
 constexpr bool fetches_at(std::int64_t i) {
   return kLanes != 8 || kRows < kMaxRows || i % 4 == 0;
 }
 
-// Computes the products of kRows queries and vectors_for(kRows) vectors of keys.
+// Computes the scores of kRows queries with vectors_for(kRows) vectors of keys.
 template <typename Dots, int kRows>
 HWY_INLINE void score(const ScoreArgs<Dots>& args, typename Dots::Ahead& lines) {
   constexpr int kVectors = vectors_for(kRows);
@@ -224,7 +227,7 @@ HWY_INLINE void score(const ScoreArgs<Dots>& args, typename Dots::Ahead& lines) 
   sums.clear();
   const typename Dots::Unit* q = args.queries;
   const std::int64_t row_stride = kIsInterleaved<kRows> ? 1 : args.row_stride;
-  // From one unit to the next; for one row the same either way.
+  // The step from one unit to the next. For one row it is 1 either way.
   constexpr int kStep = kIsInterleaved<kRows> ? kRows : 1;  // NOLINT(bugprone-branch-clone)
   const std::uint32_t* tile = args.tile;
   [[maybe_unused]] typename Dots::Ahead::Cursor ahead(lines);
@@ -245,33 +248,33 @@ HWY_INLINE void score(const ScoreArgs<Dots>& args, typename Dots::Ahead& lines) 
   sums.store_scores(args.scores, args.scales);
 }
 
-// Positions of a range whose scales lie together.
+// Positions of a range whose scales are contiguous.
 struct ScaleRun {
-  int begin;  // within the range
+  int begin;  // position within the range
   int end;
   std::int64_t block;
-  std::int64_t offset;  // of the first one in its block
+  std::int64_t offset;  // of the first position, in its block
 };
 
-// A range as an item sees it.
+// A range, and what an item sees of it.
 struct VisibleRange {
   const AttentionItem* item = nullptr;
-  std::int64_t first_position = 0;  // of the range
-  int begin = 0;                    // of the positions that any query sees, within the range
+  std::int64_t first_position = 0;  // first position of the range
+  int begin = 0;                    // of positions that any query sees, counted within the range
   int end = 0;
-  std::int64_t* offsets = nullptr;        // [kRangePositions] of their keys' slots, bytes
-  std::int64_t* value_offsets = nullptr;  // of their values'; the same array where they are equal
-  Run* runs = nullptr;  // [kRangePositions] of their entries of all heads of the item
+  std::int64_t* offsets = nullptr;        // [kRangePositions] of the keys' slots, in bytes
+  std::int64_t* value_offsets = nullptr;  // of the values' slots; the same array if they are equal
+  Run* runs = nullptr;                    // [kRangePositions], entries of all heads of the item
   int num_runs = 0;
   ScaleRun* scale_runs = nullptr;  // [kRangePositions]
   int num_scale_runs = 0;
-  bool is_fetched = false;  // as far as FewRows fetches ahead
+  bool is_fetched = false;  // as far ahead as FewRows prefetches
 };
 
-// Rows of an item that has few of them: those of one query, at most so many.
+// The most rows of an item with few rows. Such an item has one query.
 constexpr int kMostFewRows = 8;
 
-// Calls visit(rows), a constant. REQUIRES: 1 <= rows <= kMostFewRows.
+// Calls visit(rows), with `rows` as a constant. REQUIRES: 1 <= rows <= kMostFewRows.
 template <typename Visit>
 void for_few_rows(int rows, Visit&& visit) {
   switch (rows) {
@@ -294,13 +297,13 @@ void for_few_rows(int rows, Visit&& visit) {
   }
 }
 
-// Returns the first position of those that few rows read together where a range begins: kLanes from a
-// multiple of it on.
+// Returns the first position of the first group that few rows read of a range. Groups are kLanes
+// positions, from a multiple of kLanes.
 inline int first_group(const VisibleRange& range) {
   return range.begin / kLanes * kLanes;
 }
 
-// How a kind of products goes about items of few rows: no way of its own (bf16_decode-inl.h has).
+// A kind's code for items of few rows. Without a specialisation (bf16_decode-inl.h) it takes none.
 template <typename Dots>
 struct FewRows {
   FewRows(const AttentionCall& /*call*/, std::byte* /*copies*/) {}
@@ -312,13 +315,13 @@ struct FewRows {
   void add(const VisibleRange& /*range*/, const float* /*weights*/, float* /*softmaxes*/) {}
 };
 
-// Places of a head's entries: that of position p of a range lies at entries + offsets[p].
+// The places of a head's entries: that of position p of a range is at entries + offsets[p].
 struct EntryPlaces {
   const std::byte* entries;
   const std::int64_t* offsets;
 };
 
-// Returns where the keys, or the values, of one of an item's heads lie in the cache.
+// Returns the places in the cache of the keys, or the values, of one of an item's heads.
 inline EntryPlaces cached_keys(const AttentionCall& call, const VisibleRange& range, int head) {
   return {call.keys.elements + (range.item->first_head + head) * call.keys.entry_bytes,
           range.offsets};
@@ -328,15 +331,15 @@ inline EntryPlaces cached_values(const AttentionCall& call, const VisibleRange& 
           range.value_offsets};
 }
 
-// Returns what turns a product of a query and a key into a score: in units of ln 2, but for a soft
-// cap.
+// Returns the factor that turns a product of a query and a key into a score. Without a soft cap,
+// scores are in units of ln 2.
 inline float score_factor(const AttentionCall& call) {
   return call.soft_cap > 0 ? call.scale : call.scale * std::numbers::log2e_v<float>;
 }
 
-// PlainCoding stands for what a kind knows of codes, where elements are the values themselves:
-// nothing. `head` is one of the item's; `state` is the number of a row among those of all its heads,
-// `row` that in a block of rows.
+// PlainCoding is the Coding of kinds whose elements are the values themselves: most functions do
+// nothing. `head` is a head of the item. `state` numbers a row among the rows of all its heads,
+// `row` in a block of rows.
 class PlainCoding {
  public:
   PlainCoding(const AttentionCall& call, const AttentionPlan::Counts& /*counts*/, float* /*memory*/)
@@ -345,19 +348,20 @@ class PlainCoding {
                              const AttentionPlan::Counts& /*counts*/) {
     return 0;
   }
-  // Returns the bytes of a key as tiles are made of it.
+  // Returns the bytes of a key from which a tile is made.
   static std::int64_t key_bytes(const AttentionCall& call) { return call.keys.entry_bytes; }
   // Returns a key's words in a tile, padded to whole vectors.
   static std::int64_t padded_words(const AttentionCall& call) {
     return ((key_bytes(call) + 3) / 4 + kLanes - 1) / kLanes * kLanes;
   }
-  // Returns the floats of a query as prepare() leaves it, and what they are multiplied by.
+  // Returns the number of floats that prepare() returns, and the factor by which they are
+  // multiplied.
   static std::int64_t num_dims(const AttentionCall& call) { return call.head_dim; }
   static float query_factor(const AttentionCall& call) { return score_factor(call); }
 
-  // Returns the query as QueryPacking takes it, until the next block of rows.
+  // Returns the query as QueryPacking takes it; valid until the next block of rows.
   const float* prepare(const float* query, int /*row*/, std::int64_t /*state*/) { return query; }
-  // Gets ready for a range: it is scored next, then weighed.
+  // Prepares for a range, which is scored next, and then weighed.
   void begin(const VisibleRange& /*range*/) {}
   EntryPlaces keys(const VisibleRange& range, int head, int /*tile*/) const {
     return cached_keys(call_, range, head);
@@ -368,7 +372,7 @@ class PlainCoding {
   NoScoreScales score_scales(int /*head*/, std::int64_t /*state*/, int /*position*/) const {
     return {};
   }
-  // Whether weigh() takes the place of the kind's.
+  // Whether weigh() replaces that of the kind.
   static constexpr bool kWeighs = false;
   void finish_sums(std::int64_t /*state*/, float* /*sums*/) const {}
   // Whether end_row() writes a row of the output.
@@ -378,14 +382,13 @@ class PlainCoding {
   const AttentionCall& call_;
 };
 
-// NoSession stands for what a kind sets up for its thread while a worker lives: nothing
-// (tile_dots-inl.h does).
+// NoSession: the Session of kinds that set up nothing for a worker's thread (tile_dots-inl.h does).
 struct NoSession {};
 
-// Things that kinds have in common whose elements are the values themselves.
+// The parts that are common to kinds whose elements are the values themselves.
 struct PlainDots {
   using Session = NoSession;
-  // Whether 16 or 32 rows are multiplied at a time, by score_rows() and Values::sum_rows(), which takes
+  // Whether score_rows() and Values::sum_rows() multiply 16 or 32 rows at a time. sum_rows() takes
   // the values of a whole range.
   static constexpr bool kMultipliesTiles = false;
   using Coding = PlainCoding;
@@ -395,14 +398,14 @@ struct PlainDots {
                                int /*row*/) {
     return sum;
   }
-  // A word of a key is one of a tile.
+  // A word of a key becomes one word of a tile.
   static constexpr int kTileWords = 1;
   static HWY_INLINE void store_word(VWords words, std::uint32_t* to) {
     hn::StoreU(words, DWords(), to);
   }
 };
 
-// Rows whose weights are known, from the first of them.
+// Rows whose weights have been computed. Both pointers are to the first row.
 struct WeighedRows {
   const float*
       weights;  // [kRows, kRangePositions], or half as many pairs of bfloat16 in their place

@@ -1,5 +1,5 @@
-// The cpu attention has three of AttentionPath's kinds of products: floats, for keys and values of one
-// float format, codes, and decoded.
+// The cpu attention has three of the AttentionPaths: kFloats, for keys and values of one float
+// format, kCodes, and kDecoded.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace pagoda::cpu {
 // 127 * 32767 * 512 < 2^31.
 inline constexpr std::int64_t kMostCodedDims = 512;
 
-// Computes attention() on a path, with AVX-VNNI or without it, which leaves the same bits. kDecoded
-// takes any quantised or mixed cache. Tests compare both paths with attention().
+// Computes attention() on a path, with or without AVX-VNNI, which changes no bit. kDecoded takes
+// any quantised or mixed cache. Tests compare the paths with attention().
 Tensor attention_on(AttentionPath path, bool has_avx_vnni, Exec& exec, const Tensor& q,
                     const KvView& view, const StepBatch& batch, const AttentionArgs& args);
 

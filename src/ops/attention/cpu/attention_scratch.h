@@ -1,7 +1,7 @@
 // AttentionScratch: the memory that one thread's attention worker takes.
 //
-// A worker takes its arrays in its constructor's order. Without memory the same takes are counted,
-// so the size that a call allocates and the arrays cannot disagree.
+// A worker takes its arrays in the order of its constructor. An AttentionScratch without memory
+// only counts them, so the size that a call allocates always fits the arrays.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,12 @@ namespace pagoda::cpu {
 
 class AttentionScratch {
  public:
-  AttentionScratch() = default;  // it counts
+  AttentionScratch() = default;  // only counts
   AttentionScratch(float* memory, std::int64_t num_floats)
       : memory_(memory), num_floats_(num_floats) {}
 
-  // Takes `count` floats, whole vectors of the widest kind. Null where it counts.
+  // Takes `count` floats, rounded up to whole vectors of the widest kind. Returns null if it only
+  // counts.
   float* take(std::int64_t count) {
     float* const taken = memory_ == nullptr ? nullptr : memory_ + num_taken_;
     num_taken_ += (count + kAlignment - 1) / kAlignment * kAlignment;

@@ -12,7 +12,7 @@
 #undef PAGODA_ATTENTION_BEFORE_NAMESPACE
 #undef PAGODA_HAS_PAIR_DOTS
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
-// An Exec uses these targets only where the machine has these instructions too (CpuIsa::kAvx512).
+// An Exec uses these targets only if the machine has these instructions too (CpuIsa::kAvx512).
 #define PAGODA_HAS_PAIR_DOTS 1
 #define PAGODA_ATTENTION_BEFORE_NAMESPACE()                    \
   HWY_PUSH_ATTRIBUTES(HWY_TARGET_STR ",avx512bf16,avx512vnni") \

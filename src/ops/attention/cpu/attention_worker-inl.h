@@ -1,8 +1,8 @@
-// AttentionWorker: a thread of the cpu attention, for each target. attention_items.h says what an
-// item is. A worker takes its ranges one at a time. A range's keys are transposed a tile at a time
-// for all rows of the item. Then each row has its softmax. Then each few rows have a tile's
-// weighted values, or a range's by tiles (tile_dots-inl.h). Meanwhile entries are fetched
-// (fetch_ahead-inl.h).
+// AttentionWorker: the work of one thread of the cpu attention, compiled for each target. A worker
+// takes an item (attention_items.h), and its ranges one at a time. First it transposes the range's
+// keys, a tile at a time, and scores all rows. Then it computes the softmax of each row. Last it
+// adds weighted values to a few rows at a time: the values of a tile, or by AMX tiles the values of
+// the range (tile_dots-inl.h). Meanwhile it prefetches entries (fetch_ahead-inl.h).
 #if defined(PAGODA_ATTENTION_WORKER_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef PAGODA_ATTENTION_WORKER_INL_H
 #undef PAGODA_ATTENTION_WORKER_INL_H
@@ -38,9 +38,9 @@ template <typename Dots>
 class AttentionWorker {
   using Unit = typename Dots::Unit;
   using Coding = typename Dots::Coding;
-  // Whether what a row does not see comes to 0 whatever lies there.
+  // Whether values that a row does not see always contribute 0.
   static constexpr bool kAddsUnseen = Dots::Values::kAreFinite;
-  // Rows that tiles read and write beyond the last.
+  // The rows past the last one that AMX tiles read and write.
   static constexpr int kRowsBeyond = Dots::kMultipliesTiles ? 15 : 0;
 
  public:
@@ -67,7 +67,7 @@ class AttentionWorker {
     }
   }
 
-  // Merges the ranges that other workers have left as partials of this item.
+  // Merges the softmaxes that workers have stored in the call's partials for this item's ranges.
   void merge(const AttentionItem& item) {
     const int rows = rows_of(item);
     const std::int64_t floats = Softmax::floats(rows, padded_dim_);
@@ -132,7 +132,7 @@ class AttentionWorker {
 
   bool has_few_rows(const AttentionItem& item) const { return FewRows<Dots>::takes(call_, item); }
 
-  // Fetches what no range before the item has had fetched.
+  // Prefetches the item's first range, which no earlier range has prefetched.
   void begin(const AttentionItem& item) {
     places_.place(next_, item, item.first_range);
     if (has_few_rows(item)) return fetch_few(next_);
@@ -225,7 +225,7 @@ class AttentionWorker {
     for (std::int64_t i = 0; i < call_.head_dim; i += 16) __builtin_prefetch(query + i);
   }
 
-  // Sets what each row sees of the range. Later queries see later positions.
+  // Sets the positions of the range that each row sees. Later queries see later positions.
   void see(const AttentionItem& item, std::int64_t range) {
     const std::int64_t base = range * kRangePositions;
     const auto within = [&](std::int64_t position) {
@@ -239,7 +239,7 @@ class AttentionWorker {
     }
   }
 
-  // Calls visit(count, row) on all rows, as many at a time as can be; `count` is a constant.
+  // Calls visit(count, row) for all rows, in blocks as large as possible; `count` is a constant.
   template <typename Visit>
   HWY_INLINE static void for_each_block(int rows, Visit&& visit) {
     int row = 0;
@@ -278,7 +278,7 @@ class AttentionWorker {
     }
   }
 
-  // Computes the scores of `count` rows from `row` on, by tiles.
+  // Computes the scores of `count` rows from `row` on, by AMX tiles.
   HWY_NOINLINE void score_rows(int row, int count, int head, int rows, int tile) {
     const int begin = std::max(visible_[row].begin, tile) / kLanes * kLanes;
     const int end = std::min(visible_[row + count - 1].end, tile + kTilePositions);
@@ -300,7 +300,7 @@ class AttentionWorker {
     const std::int64_t* offsets = keys.offsets + p;
     std::int64_t repeated[kLanes];
     if (p < current_.begin || p + kLanes > current_.end) {
-      // Lanes that no row sees repeat an entry that one does.
+      // Lanes of positions that no row sees repeat an entry that a row sees.
       for (int i = 0; i < kLanes; ++i) {
         repeated[i] = keys.offsets[std::clamp(p + i, current_.begin, current_.end - 1)];
       }
@@ -327,14 +327,15 @@ class AttentionWorker {
     }
   }
 
-  // Returns the softmax of one head of an item, where those of its heads follow one another.
+  // Returns the softmax of one head of an item. The softmaxes of its heads are consecutive in
+  // memory.
   Softmax softmax_in(float* memory, const AttentionItem& item, int head) const {
     const int rows = rows_of(item);
     return Softmax::in(memory + head * Softmax::floats(rows, padded_dim_), rows, padded_dim_);
   }
 
-  // Finds where the softmaxes of a range go. The first one is merged with an empty one, or with a
-  // sink.
+  // Finds where the softmaxes of a range are stored: in the call's partials; in `merged_` for an
+  // item's first range without sinks; else in `found_`, from where they are merged.
   void find_place(const AttentionItem& item, std::int64_t range) {
     const std::int64_t before = range - item.first_range;
     if (item.partial >= 0) {
@@ -349,7 +350,7 @@ class AttentionWorker {
     const int rows = rows_of(item);
     for (int head = 0; head < item.num_heads; ++head) {
       const Softmax found = softmax_in(range_, item, head);
-      // Tiles begin their sums at 0.
+      // Sums that AMX tiles compute begin at 0 without this.
       if (!Dots::kMultipliesTiles || has_few_rows(item)) {
         std::fill_n(found.sums, rows * padded_dim_, 0.0f);
       }
@@ -383,7 +384,8 @@ class AttentionWorker {
     for (int head = 0; head < item.num_heads; ++head) {
       const EntryPlaces values = coding_.values(current_, head, tile);
       values_.load(values.entries, values.offsets, seen, ahead_.lines());
-      // Where rows see different positions, values under a weight of 0 keep them together.
+      // If rows see different positions, they can still be added together, with weights of 0: then
+      // values have to be finite.
       const bool adds_unseen =
           kAddsUnseen || (!is_seen_by_all(rows, seen) && values_.are_finite(whole(seen)));
       add_by_blocks(head, seen, adds_unseen);
@@ -401,7 +403,7 @@ class AttentionWorker {
     });
   }
 
-  // Computes the range's sums of weighted values by tiles, which hold them meanwhile.
+  // Computes the range's sums of weighted values by AMX tiles, which hold the sums meanwhile.
   void add_range() {
     const AttentionItem& item = *current_.item;
     const Visible seen = {current_.begin, current_.end};
@@ -414,7 +416,8 @@ class AttentionWorker {
     }
   }
 
-  // Does so for one head; row by row where tiles would add what a row does not see.
+  // Does so for one head. Adds row by row if tiles might add values that are not finite to rows
+  // that do not see them.
   void add_by_tiles(int head, Visible seen, bool can_add_all) {
     const AttentionItem& item = *current_.item;
     const int rows = rows_of(item);
@@ -435,7 +438,7 @@ class AttentionWorker {
     }
   }
 
-  // Returns the whole positions that are weighed together.
+  // Extends positions to whole groups of Dots::kPositions.
   static Visible whole(Visible positions) {
     return {positions.begin / Dots::kPositions * Dots::kPositions, round_up(positions.end)};
   }
@@ -446,7 +449,7 @@ class AttentionWorker {
            positions.begin % Dots::kPositions == 0 && positions.end % Dots::kPositions == 0;
   }
 
-  // Returns the positions that any of the rows sees.
+  // Adds the positions that any of the rows sees; a row that does not see one has weight 0 for it.
   template <int kRows>
   HWY_NOINLINE void add_unseen(int row, const WeighedRows& rows, Visible positions) {
     const Visible any = {std::max(positions.begin, visible_[row].begin),
@@ -457,7 +460,8 @@ class AttentionWorker {
   template <int kRows>
   HWY_NOINLINE void add_block(int row, const WeighedRows& rows, Visible positions) {
     const Visible* visible = visible_ + row;
-    // All rows see `all` together; before and after it each row has its own.
+    // All rows see `all`, and are added together there. Before and after it, each row is added
+    // alone.
     const Visible all = {
         round_up(std::max(positions.begin, visible[kRows - 1].begin)),
         std::min(positions.end, visible[0].end) / Dots::kPositions * Dots::kPositions};
@@ -481,7 +485,7 @@ class AttentionWorker {
     }
   }
 
-  // Makes the sums of a range float32.
+  // Converts the sums of a range to float32.
   void finish_sums(const AttentionItem& item) {
     const int rows = rows_of(item);
     for (int head = 0; head < item.num_heads; ++head) {
@@ -508,7 +512,7 @@ class AttentionWorker {
     }
   }
 
-  // Starts an item. A sink is a key that weighs exp(sink) and has no value.
+  // Starts an item. A sink is a key with the weight exp(sink) and no value.
   void start(const AttentionItem& item) {
     const int rows = rows_of(item);
     for (int head = 0; head < item.num_heads; ++head) {
@@ -538,8 +542,8 @@ class AttentionWorker {
   }
   std::int64_t token_extent() const { return call_.kv_heads * call_.group * call_.head_dim; }
 
-  // Writes a row of the output. Adding 0 makes the zero of a sum that underflowed, whose sign may
-  // depend on the batch, positive.
+  // Writes a row of the output. If a sum underflowed, the sign of its zero may depend on the batch:
+  // adding 0 makes it positive.
   void write_row(const Softmax& merged, int row, float* out) {
     const D d;
     const float* sums = merged.sums + row * padded_dim_;
@@ -566,21 +570,21 @@ class AttentionWorker {
   const std::int64_t padded_dim_;
   const RangePlaces<Dots> places_;
   Coding coding_;
-  const std::int64_t num_words_;     // of a key in a tile
-  const std::int64_t padded_words_;  // to whole vectors
+  const std::int64_t num_words_;     // words of a key in a tile
+  const std::int64_t padded_words_;  // num_words_, padded to whole vectors
   const QueryPacking<Dots> packing_;
   typename Dots::Values values_;
   std::uint32_t* tile_;     // [padded_words, kTilePositions]
   Unit* queries_;           // [states, num_units], times the scale
   float* scores_;           // [states, kRangePositions]; then weights
-  float* found_;            // what a range's softmaxes take
-  float* merged_;           // as much for the ranges before
-  float* range_ = nullptr;  // where those of the range under way are
+  float* found_;            // softmaxes of a range
+  float* merged_;           // merged softmaxes of the ranges before it
+  float* range_ = nullptr;  // softmaxes of the current range
   Visible* visible_;        // [rows]
   FetchAhead<Dots> ahead_;
   FewRows<Dots> few_rows_;
-  VisibleRange current_;  // under way
-  VisibleRange next_;     // placed, so that its entries can be fetched
+  VisibleRange current_;  // the range that is computed
+  VisibleRange next_;     // placed, so that its entries can be prefetched
 };
 
 }  // namespace pagoda::cpu::HWY_NAMESPACE

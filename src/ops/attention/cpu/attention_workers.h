@@ -1,9 +1,9 @@
-// The cpu attention's work for a thread, by the kind of keys and values. Each kind is a file that
-// Highway compiles for every target. Apart, so that they are compiled side by side: no other file
-// takes as long.
+// The work of a thread of the cpu attention, for each kind of keys and values. Each kind is a file
+// that Highway compiles for every target. These files take longest to compile, so they are separate
+// and compile in parallel.
 //
-// A thread brings scratch_floats() of `scratch`, and reads and writes what the call, its items and
-// `scratch` name.
+// A thread passes `scratch` of scratch_floats() floats. It reads and writes only the memory that
+// the call, its items and `scratch` refer to.
 #pragma once
 
 #include <cstdint>
@@ -20,17 +20,17 @@ struct AttentionWorkers {
   // Computes items until the queue has none left.
   void (*attend)(const AttentionCall& call, const AttentionPlan::Counts& counts,
                  AttentionQueue& queue, int thread, AttentionScratch scratch);
-  // Merges what the items of splits have left in the call's partials.
+  // Merges the softmaxes that are in the call's partials for `splits`, and writes the output.
   void (*merge)(const AttentionCall& call, const AttentionPlan::Counts& counts,
                 std::span<const AttentionItem> splits, AttentionScratch scratch);
 };
 
-// Returns the functions for keys and values that are both of float32, both of float16, or decoded
-// to floats. They are those of the best target that Highway may choose.
+// Returns the functions for keys and values that are both float32, both float16, or decoded to
+// floats. They are compiled for the best target that Highway may choose.
 AttentionWorkers float_workers();
-// Returns those for keys and values of bfloat16.
+// Returns the functions for keys and values of bfloat16.
 AttentionWorkers bf16_workers();
-// Returns those for keys and values that are codes.
+// Returns the functions for keys and values that are codes.
 AttentionWorkers code_workers();
 
 }  // namespace pagoda::cpu

@@ -1,11 +1,10 @@
-// The cpu attention's few rows, as decodes bring them, where the machine multiplies pairs of
-// bfloat16: the products and the order of sums of bf16_dots-inl.h, or of tile_dots-inl.h, so the same
+// The cpu attention for few rows, as in decodes, on machines that multiply pairs of bfloat16. It
+// has the products and the order of sums of bf16_dots-inl.h, or of tile_dots-inl.h, so the same
 // bits.
 //
-// Few rows wait for memory. Here keys and values are read once, from where they lie, and go from
-// registers to products. They are read in the order of memory but for the heads of sixteen
-// positions. Meanwhile the next sixteen positions, or those after them, are fetched in the order of
-// memory.
+// Few rows wait for memory. Here keys and values are read once, in place, and multiplied in
+// registers. Sixteen positions are read at a time, one head after another. Meanwhile the next
+// sixteen positions, or later ones, are prefetched in the order of memory.
 #if defined(PAGODA_BF16_DECODE_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef PAGODA_BF16_DECODE_INL_H
 #undef PAGODA_BF16_DECODE_INL_H
@@ -28,14 +27,14 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr std::int64_t kLineBytes = 64;
 
-// Sixteen entries of one head that follow one another, `stride` bytes apart.
+// Sixteen entries of one head at consecutive positions, `stride` bytes apart.
 struct EntryGroup {
   const std::byte* entries;
   std::int64_t stride;
 };
 
-// Lines that are fetched while an EntryGroup is read: line `block` in the place of entry i is
-// `from` + i * entry_step + block * block_step.
+// The cache lines that are prefetched while an EntryGroup is read: with line `block` of entry i,
+// the line at `from` + i * entry_step + block * block_step.
 struct LinesAhead {
   const std::byte* from;
   std::int64_t entry_step;
@@ -51,15 +50,15 @@ struct LinesAhead {
   }
 };
 
-// Moves one pointer on, where the compiler would have one for each entry, more than there are
-// registers.
+// Advances a pointer. The asm keeps the compiler from having one pointer for each entry, which is
+// more than there are registers.
 HWY_INLINE const std::byte* step(const std::byte* at, std::int64_t bytes) {
   at += bytes;
   asm("" : "+r"(at));
   return at;
 }
 
-// Loads a line once, where the compiler would load again for each use.
+// Loads a line once. The asm keeps the compiler from loading it again for each use.
 HWY_INLINE VWords load_line(const std::byte* at) {
   VWords words = load_values(at);
   asm("" : "+v"(words.raw));
@@ -96,13 +95,14 @@ HWY_INLINE void score_group(const EntryGroup& keys, std::int64_t num_blocks,
   sums.store(scores, kRangePositions);
 }
 
-// Sixteen values of one head, and what is fetched meanwhile.
+// Sixteen values of one head, and the lines that are prefetched meanwhile.
 struct ValueGroup {
   EntryGroup values;
   LinesAhead lines;
 };
 
-// Adds to sums the weighted values of groups that follow one another, kVectors vectors of dimensions.
+// Adds the weighted values of consecutive groups to the rows' sums, in kVectors vectors of
+// dimensions.
 template <class Dots, int kRows, int kVectors>
 HWY_INLINE void add_groups(const ValueGroup* groups, int count, const WeighedRows& rows,
                            std::int64_t padded_dim) {
@@ -153,7 +153,7 @@ class FewRowsOfPairs {
     return item.num_queries == 1 && call.group <= kMostFewRows;
   }
 
-  // Has what is read first of a range fetched, where nothing was read before it.
+  // Prefetches the first groups of a range, if no other range was read before it.
   void fetch_first(const VisibleRange& range) {
     begin(range, VisibleRange());
     for (int group = 0; group < groups_ahead_; ++group) {
@@ -167,7 +167,7 @@ class FewRowsOfPairs {
     }
   }
 
-  // Prepares to read `range` next, and then `after` where that has an item.
+  // Prepares to read `range` next, and then `after`, if that has an item.
   void begin(const VisibleRange& range, const VisibleRange& after) {
     item_ = range.item;
     const std::int64_t group_bytes = item_->num_heads * entry_bytes_ * kLanes;
@@ -196,35 +196,37 @@ class FewRowsOfPairs {
   }
 
  private:
-  // As many groups of positions are fetched ahead as have so many bytes, or two. More hold up an
-  // item's beginning: of 8 KB groups one 18.6, two 20.5, four 22 us for a layer of 160 positions.
+  // Two groups of positions are prefetched ahead if a group has fewer bytes than this, else one.
+  // More delay an item's beginning. In groups of 8 KB, a layer of 160 positions took 18.6 us with
+  // one group ahead, 20.5 us with two, 22 us with four.
   static constexpr std::int64_t kBytesAhead = 8192;
   static constexpr int kMostGroupsAhead = 2;
   static constexpr int kMostGroups = kRangePositions / kLanes;
   // Groups of values that are added together.
   static constexpr int kGroupsOfBlock = Dots::kPositions > kLanes ? Dots::kPositions / kLanes : 1;
 
-  // Returns the item's first entry of those that a group reads.
+  // Returns the item's first entry in the group of position p.
   const std::byte* entry(const VisibleRange& range, const std::byte* entries, int p) const {
     return entries + range.offsets[std::max(p, range.begin)] +
            range.item->first_head * entry_bytes_;
   }
 
-  // Returns the lines to fetch of a group of entries. Meanwhile the lines of `head` of another
-  // group are read, from block `first` on, `count` blocks of an entry together.
+  // Returns the lines of `group` to prefetch while `head` of another group is read. Of that, blocks
+  // from `first` on are read, `count` blocks of an entry together.
   HWY_INLINE LinesAhead lines_ahead(const std::byte* group, int head, std::int64_t first,
                                     int count) const {
     if (!reads_slots_) {
       return {group + head * entry_bytes_ + first * kLineBytes, slot_bytes_, kLineBytes,
               call_.prefetch};
     }
-    // In the order of memory.
+    // Lines in the order of memory.
     const std::byte* const from = group + (head * num_blocks_ + first) * kLanes * kLineBytes;
     if (count == 1) return {from, kLineBytes, kLanes * kLineBytes, call_.prefetch};
     return {from, count * kLineBytes, kLineBytes, call_.prefetch};
   }
 
-  // Returns whether the 16 positions from p on can be read where they lie: those of one block.
+  // Returns whether the 16 positions from p on can be read in place: all visible, in one block, and
+  // without padding of entries.
   bool lie_together(const VisibleRange& range, int p) const {
     if (p < range.begin || p + kLanes > range.end || call_.head_dim != call_.padded_dim()) {
       return false;
@@ -238,7 +240,7 @@ class FewRowsOfPairs {
     return copy(range, entries, p);
   }
 
-  // Copies 16 entries to where those before them do not lie.
+  // Copies 16 entries. Two places alternate, so that the 16 entries before them stay.
   HWY_NOINLINE EntryGroup copy(const VisibleRange& range, const std::byte* entries, int p) {
     const std::int64_t stride = num_blocks_ * kLineBytes;
     std::byte* const copies = copies_ + p / kLanes % 2 * kLanes * stride;
@@ -272,7 +274,7 @@ class FewRowsOfPairs {
     const std::byte* const* ahead =
         order_ + groups_ahead_ + (range.end - first + kLanes - 1) / kLanes;
     for (int p = first; p < range.end;) {
-      // The groups that are left of a block.
+      // The groups that are left of a block of Dots::kPositions.
       int count = kGroupsOfBlock - p / kLanes % kGroupsOfBlock;
       count = std::min(count, (range.end - p + kLanes - 1) / kLanes);
       add_positions<kRows>(range, {p, count, ahead}, weights, softmaxes);
@@ -281,7 +283,7 @@ class FewRowsOfPairs {
     }
   }
 
-  // Groups of positions from `position` on, and the entries that are fetched while each is read.
+  // Groups of positions from `position` on, and the entries that are prefetched while each is read.
   struct Groups {
     int position;
     int count;
@@ -299,7 +301,7 @@ class FewRowsOfPairs {
       EntryGroup found[kGroupsOfBlock];
       for (int g = 0; g < groups.count; ++g)
         found[g] = find(range, values, groups.position + g * kLanes, together[g]);
-      // A pair of weights takes the place of one.
+      // A pair of weights has the size of one float.
       const WeighedRows rows{
           .weights = weights + head * kRows * kRangePositions + groups.position / 2,
           .sums = softmaxes + head * Softmax::floats(kRows, call_.padded_dim())};
@@ -337,12 +339,13 @@ class FewRowsOfPairs {
   const AttentionCall& call_;
   const std::int64_t entry_bytes_;
   const std::int64_t slot_bytes_;
-  const std::int64_t num_blocks_;  // of 16 words, that an entry takes
+  const std::int64_t num_blocks_;  // blocks of 16 words in an entry
   std::byte* copies_;              // [2, 16, num_blocks, 64]
   const AttentionItem* item_ = nullptr;
-  bool reads_slots_ = false;  // whole: all heads
+  bool reads_slots_ = false;  // whether the item has all heads, so whole slots
   int groups_ahead_ = 1;
-  // The first entries of groups in the order in which they are read: keys, values, the next keys.
+  // The first entries of groups in the order in which they are read: keys, values, then keys of the
+  // next range.
   const std::byte* order_[2 * kMostGroups + kMostGroupsAhead];
 };
 

@@ -1,8 +1,8 @@
-// The cpu attention's inner loops where the machine multiplies pairs of bfloat16: queries and
-// weights are rounded to it, keys and values are it already, sums are float32.
+// The cpu attention's inner loops on machines that multiply pairs of bfloat16. Keys and values are
+// bfloat16, queries and weights are rounded to it, and sums are float32.
 //
-// A pair is two dimensions of a key or two positions of a value. Pairs of positions are those at
-// even absolute positions; of a pair whose other half a row does not see, that half is 0.
+// A pair is two dimensions of a key or two positions of a value. Pairs of positions begin at even
+// absolute positions. If a row sees only half of a pair, the other half counts as 0.
 #if defined(PAGODA_BF16_DOTS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef PAGODA_BF16_DOTS_INL_H
 #undef PAGODA_BF16_DOTS_INL_H
@@ -35,12 +35,12 @@ HWY_INLINE VWords round_pairs(V low, V high) {
   return VWords{reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high.raw, low.raw))};
 }
 
-// Returns 2^x for x <= 0 within 4e-6, a five-hundredth of what bfloat16 leaves of it; 2^-125 below
-// that.
+// Returns 2^x for x <= 0 within 4e-6, a five-hundredth of bfloat16's rounding error; 2^-125 for x
+// below -125.
 HWY_INLINE V exp2_for_bf16(V x) {
   const D d;
   const DWords words;
-  const V least{_mm512_max_ps(_mm512_set1_ps(-125.0f), x.raw)};  // in this order a NaN stays
+  const V least{_mm512_max_ps(_mm512_set1_ps(-125.0f), x.raw)};  // this operand order keeps a NaN
   // As in exp2_of().
   const V shift = hn::Set(d, 12582912.0f);
   const V shifted = hn::Add(least, shift);
@@ -55,11 +55,11 @@ HWY_INLINE V exp2_for_bf16(V x) {
 }
 
 struct Bf16Dots : PlainDots {
-  using Unit = std::uint32_t;  // of a query: a pair of dimensions
+  using Unit = std::uint32_t;  // a unit of a query: a pair of dimensions
   static constexpr int kDimsPerUnit = 2;
   static constexpr int kUnitsPerWord = 1;
   static constexpr int kPositions = 2;
-  // A tile ahead of scores and sums.
+  // Prefetches a tile ahead, during scores and sums.
   using Ahead = TileAhead;
   static constexpr bool kFetchesRuns = false;
   static constexpr bool kFetchesTiles = true;
@@ -83,7 +83,7 @@ struct Bf16Dots : PlainDots {
   template <int kRows, int kVectors>
   struct BlockSums : SumTile<Bf16Dots, kRows, kVectors> {
     static constexpr int kMostRows =
-        kVectors == 4 ? 5 : kMostFewRows;  // that registers have room for
+        kVectors == 4 ? 5 : kMostFewRows;  // rows that registers have room for
     HWY_INLINE void begin_block() {}
     HWY_INLINE void end_block() {}
     HWY_INLINE void begin_block_of(const float* from, std::int64_t row_stride) {
@@ -94,9 +94,9 @@ struct Bf16Dots : PlainDots {
     }
   };
 
-  // Turns scores (in units of ln 2) of kRows rows into pairs of weights under each row's largest,
-  // in the scores' place. A total is that of the weights as rounded. A position that a row does not
-  // see weighs 0 as far as pairs that any of the rows sees.
+  // Turns scores (in units of ln 2) of kRows rows into pairs of weights relative to each row's
+  // largest, in place. A total is the sum of rounded weights. A position that a row does not see
+  // gets weight 0 if any of the rows sees its pair.
   template <int kRows>
   static HWY_INLINE void weigh(float* scores, const Visible* visible, float* largest,
                                float* totals) {
@@ -113,7 +113,7 @@ struct Bf16Dots : PlainDots {
    public:
     using Bf16Values::Bf16Values;
 
-    // Adds whole pairs, which all rows see, or where some weigh 0 and values are finite.
+    // Adds whole pairs. If a row does not see a position, its weight is 0 and the value is finite.
     template <int kRows>
     HWY_INLINE void add(const WeighedRows& rows, Visible positions, TileAhead& lines) const {
       if (positions.begin >= positions.end) return;
@@ -135,7 +135,7 @@ struct Bf16Dots : PlainDots {
     }
 
    private:
-    // Adds the half of a pair that the row sees: the other one's value may be NaN.
+    // Adds the half of a pair that the row sees; the value of the other half may be NaN.
     HWY_INLINE void add_half(const WeighedRows& row, int position, std::uint32_t half) const {
       const D d;
       const DWords words;
@@ -155,8 +155,8 @@ struct Bf16Dots : PlainDots {
   }
 
  protected:
-  // Does what weigh() does, but for what a row does not see. Step by step for all rows, so that none
-  // waits for another's largest or total.
+  // Does what weigh() does, except for positions that a row does not see. Each step is done for all
+  // rows, so that no row waits for another's largest or total.
   template <int kRows>
   static HWY_INLINE void weigh_seen(float* scores, const Visible* visible, float* largest,
                                     float* totals) {
@@ -171,8 +171,8 @@ struct Bf16Dots : PlainDots {
     for (int r = 0; r < kRows; ++r) totals[r] = hn::GetLane(hn::SumOfLanes(d, lanes[r]));
   }
 
-  // Turns scores into weights; returns each lane's total. What is not seen of a pair of vectors
-  // weighs too little to change it.
+  // Turns scores into weights; returns each lane's total. Positions that are not seen have weights
+  // too small to change the total.
   static HWY_INLINE V weigh_row(float* scores, Visible visible, V largest) {
     const D d;
     const DWords words;

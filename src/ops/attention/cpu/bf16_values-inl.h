@@ -1,5 +1,5 @@
-// Values of one head as the cpu attention weighs them where the machine multiplies pairs of bfloat16: a
-// word is the values of two positions, of which the first is even, in one dimension.
+// The values of one head, as the cpu attention multiplies them on machines that multiply pairs of
+// bfloat16. A word has one dimension of two positions, an even one and the next.
 #if defined(PAGODA_BF16_VALUES_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef PAGODA_BF16_VALUES_INL_H
 #undef PAGODA_BF16_VALUES_INL_H
@@ -24,7 +24,8 @@ HWY_INLINE VWords load_values(const std::byte* entry) {
   return VWords{_mm512_loadu_si512(entry)};
 }
 
-// Makes word i of pairs[0] and [1] together dimension i of `even` and of `odd`.
+// Interleaves two entries: word i of pairs[0] and pairs[1] together is dimension i of `even` and of
+// `odd`.
 HWY_INLINE void interleave(VWords even, VWords odd, VWords* pairs) {
   const DWords words;
   const VWords index = hn::Add(hn::Iota(words, 0), hn::Set(words, 32u << 16));
@@ -34,8 +35,8 @@ HWY_INLINE void interleave(VWords even, VWords odd, VWords* pairs) {
   pairs[1] = VWords{_mm512_permutex2var_epi16(even.raw, high.raw, odd.raw)};
 }
 
-// The pairs of kHeld positions, from a multiple of it on. Those of all dimensions lie side by side; or,
-// where kHasPanels, those of kPanelDims, and then the next pair's.
+// The pairs of kHeld positions, from a multiple of kHeld on. All dimensions of a pair are adjacent.
+// With kHasPanels only kPanelDims dimensions of a pair are adjacent; the next pair's follow.
 template <int kHeld, bool kHasPanels>
 class Bf16Values {
  public:
@@ -45,8 +46,8 @@ class Bf16Values {
   Bf16Values(const AttentionCall& call, float* memory)
       : call_(call), pairs_(reinterpret_cast<std::uint32_t*>(memory)) {}
 
-  // Loads the values at entries + offsets[p] of each position p. Of a pair whose other position is
-  // not among them, that half is 0.
+  // Loads the values at entries + offsets[p] of each position p. If only one position of a pair is
+  // among them, the other half is 0.
   void load(const std::byte* entries, const std::int64_t* offsets, Visible positions,
             TileAhead& /*lines*/) {
     if (positions.begin % 2 != 0) {
@@ -73,8 +74,8 @@ class Bf16Values {
   }
 
   static constexpr bool kAreFinite = false;
-  // Returns whether 0 is what a value comes to under a weight of 0; asked after load(), of whole
-  // pairs.
+  // Returns whether values are finite, so that their products with 0 are 0. Called after load(),
+  // for whole pairs.
   bool are_finite(Visible positions) const {
     const hn::RebindToUnsigned<hn::Repartition<std::int16_t, DWords>> d16;
     const auto magnitude = hn::Set(d16, 0x7fff), least_exponent = hn::Set(d16, 0x0080);
@@ -85,7 +86,7 @@ class Bf16Values {
       const std::uint32_t* const end = begin + (positions.end - positions.begin) / 2 * width;
       for (const std::uint32_t* words = begin; words < end; words += kLanes) {
         const auto values = hn::BitCast(d16, hn::LoadU(DWords(), words));
-        // An exponent of all ones is carried into the sign.
+        // Adding 1 to an exponent of all ones carries into the sign bit.
         found = hn::Or(found, hn::Add(hn::And(values, magnitude), least_exponent));
       }
     }
@@ -93,7 +94,8 @@ class Bf16Values {
   }
 
  protected:
-  // Returns where the pair of a position has a dimension; kLanes follow from a multiple of kLanes on.
+  // Returns the place of a dimension of a position's pair. From a multiple of kLanes on, kLanes
+  // dimensions are adjacent.
   std::uint32_t* at(int position, std::int64_t dim) const {
     const int pair = position % kHeld / 2;
     if constexpr (!kHasPanels) return pairs_ + pair * call_.padded_dim() + dim;
@@ -104,7 +106,7 @@ class Bf16Values {
   const AttentionCall& call_;
 
  private:
-  // Loads the pair of one position, with 0 in the other's place.
+  // Loads a pair of which only one position is given, with 0 for the other.
   HWY_INLINE void load_half(const std::byte* entry, int position) {
     const VWords none = hn::Zero(DWords());
     for (std::int64_t d = 0; d < call_.head_dim; d += 2 * kLanes) {
@@ -117,7 +119,7 @@ class Bf16Values {
       }
     }
   }
-  // Loads dimensions [first, first + count) of an entry, then 0.
+  // Loads dimensions [first, first + count) of an entry, followed by zeros.
   static HWY_INLINE VWords load_some(const std::byte* entry, std::int64_t first,
                                      std::int64_t count) {
     const auto lanes = static_cast<__mmask32>((std::uint64_t{1} << count) - 1);

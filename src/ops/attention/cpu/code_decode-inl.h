@@ -1,8 +1,8 @@
-// The cpu attention's few rows on codes, as decodes bring them, where the machine multiplies pairs of
-// integers: the exact sums of code_dots-inl.h, so the same bits.
+// The cpu attention on codes for few rows, as in decodes, on machines that multiply pairs of
+// integers. Sums are exact, as in code_dots-inl.h, so the bits are the same.
 //
-// As in bf16_decode-inl.h keys and values are read once, from where they lie, sixteen positions at
-// a time. Meanwhile lines of later positions are fetched in the order of memory.
+// As in bf16_decode-inl.h, keys and values are read once, in place, sixteen positions at a time.
+// Meanwhile lines of later positions are prefetched in the order of memory.
 #if defined(PAGODA_CODE_DECODE_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef PAGODA_CODE_DECODE_INL_H
 #undef PAGODA_CODE_DECODE_INL_H
@@ -23,7 +23,7 @@ PAGODA_ATTENTION_BEFORE_NAMESPACE();
 namespace pagoda::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Loads 32 bytes each of two entries, side by side.
+// Loads 32 bytes of each of two entries, side by side.
 HWY_INLINE VWords load_halves(const std::byte* low, const std::byte* high) {
   const __m256i first = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(low));
   const __m256i second = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(high));
@@ -32,13 +32,14 @@ HWY_INLINE VWords load_halves(const std::byte* low, const std::byte* high) {
   return words;
 }
 
-// Computes sum += dot_shorts() of words and a pair that is broadcast from memory by the product
-// itself: few rows use each pair once.
+// Adds the dot_shorts() of words and a pair to sum. The instruction broadcasts the pair from
+// memory: few rows use each pair once.
 HWY_INLINE void add_dots(VInts& sum, VWords words, const std::uint32_t& pair) {
   asm("vpdpwssd %2%{1to16%}, %1, %0" : "+v"(sum.raw) : "v"(words.raw), "m"(pair));
 }
 
-// Makes rows[w] word w of 16 entries of 8 words, of which load(i) gives those of i and i + 8.
+// Computes rows[w] = word w of 16 entries of 8 words; load(i) returns the words of entries i and
+// i + 8.
 template <typename Load>
 HWY_INLINE void transpose_halves(Load&& load, VWords* rows) {
   PAGODA_UNROLL
@@ -55,10 +56,10 @@ HWY_INLINE void transpose_halves(Load&& load, VWords* rows) {
   }
 }
 
-// The lines that are fetched while entries are read, 64 bytes for each 64 that are.
+// The lines that are prefetched while entries are read: one for each 64 bytes that are read.
 struct CodeLines {
   const std::byte* at;
-  std::int64_t entry_step;  // from those of an entry to the next one's; 0: in the order of memory
+  std::int64_t entry_step;  // bytes from an entry's lines to the next entry's; 0: memory order
   PrefetchLevel level;
 };
 
@@ -82,7 +83,7 @@ class FewRows<CodeDots<kKeys, kValues>> {
     return item.num_queries == 1 && call.group <= kMostFewRows;
   }
 
-  // Has what is read first of a range fetched, where nothing was read before it.
+  // Prefetches the scales and first groups of a range, if no other range was read before it.
   void fetch_first(const VisibleRange& range) {
     begin(range, VisibleRange());
     for (const CallEntries* entries : {&keys_, &values_})
@@ -96,7 +97,7 @@ class FewRows<CodeDots<kKeys, kValues>> {
     }
   }
 
-  // Prepares to read `range` next, and then `after` where that has an item.
+  // Prepares to read `range` next, and then `after`, if that has an item.
   void begin(const VisibleRange& range, const VisibleRange& after) {
     item_ = range.item;
     const std::int64_t bytes =
@@ -131,18 +132,19 @@ class FewRows<CodeDots<kKeys, kValues>> {
   }
 
  private:
-  // Half as many bytes ahead took 119 us where these take 103, with blocks in no order 153, not 129.
+  // Half as many bytes ahead took 119 us instead of 103; with shuffled blocks, 153 us instead of
+  // 129.
   static constexpr std::int64_t kBytesAhead = 16384;
   static constexpr int kMostGroupsAhead = 8;
   static constexpr int kMostGroups = kRangePositions / kLanes;
   static constexpr std::int64_t kHalfLine = kLineBytes / 2;
-  static constexpr std::int64_t kMostScaleBytes = 1024;  // that are fetched of a block
+  static constexpr std::int64_t kMostScaleBytes = 1024;  // prefetched of a block
 
   HWY_INLINE void prefetch(const std::byte* line) const {
     LinesAhead{.level = call_.prefetch}.fetch(line);
   }
 
-  // Has the scales of all heads fetched of `count` of a range's runs.
+  // Prefetches the scales of all heads in `count` of a range's runs, from run `first` on.
   HWY_INLINE void fetch_scales(const VisibleRange& range, const CallEntries& entries, int first,
                                int count) const {
     const std::int64_t num_scales = traits_of(entries.format).num_scales;
@@ -158,21 +160,21 @@ class FewRows<CodeDots<kKeys, kValues>> {
     }
   }
 
-  // Has the scales fetched that the range after this one reads in the place of the `index`-th group.
+  // Prefetches one share of the next range's scales: each group has a share, here group `index`.
   HWY_INLINE void fetch_scales_ahead(const CallEntries& entries, int index) const {
     if (after_) fetch_scales(*after_, entries, index * runs_a_group_, runs_a_group_);
   }
 
-  // Returns the item's first entry of those that a group reads.
+  // Returns the item's first entry in the group of position p.
   const std::byte* entry(const VisibleRange& range, const CallEntries& entries,
                          const std::int64_t* offsets, int p) const {
     return entries.elements + offsets[std::max(p, range.begin)] +
            range.item->first_head * entries.entry_bytes;
   }
 
-  // Returns the lines to fetch while the first head of the `index`-th group in order is read. Sets
-  // `head_step` to how far on the next head's lines are: each head fetches a part of the entries
-  // that come groups_ahead_ later.
+  // Returns the lines to prefetch while the first head of group `index` is read. Sets `head_step`
+  // to the distance from one head's lines to the next head's. Each head prefetches its part of the
+  // group that is read groups_ahead_ later.
   HWY_INLINE CodeLines lines_ahead(int index, std::int64_t& head_step) const {
     const int ahead = index + groups_ahead_;
     const bool is_value = ahead >= num_groups_ && ahead < 2 * num_groups_;
@@ -183,8 +185,8 @@ class FewRows<CodeDots<kKeys, kValues>> {
     return {order_[ahead], reads_slots ? 0 : slot_bytes, call_.prefetch};
   }
 
-  // Returns whether the 16 positions from p on can be read where they lie: those of one block, of
-  // whole half lines.
+  // Returns whether the 16 positions from p on can be read in place: all visible, in one block, and
+  // entries of whole half lines.
   bool lie_together(const VisibleRange& range, const CallEntries& entries, int p) const {
     if (p < range.begin || p + kLanes > range.end || entries.entry_bytes % kHalfLine != 0)
       return false;
@@ -226,7 +228,7 @@ class FewRows<CodeDots<kKeys, kValues>> {
     }
   }
 
-  // Fetches the next line of `lines`, entry i's.
+  // Prefetches the next line of `lines`.
   HWY_INLINE void fetch(CodeLines& lines) const {
     prefetch(lines.at);
     lines.at = step(lines.at, lines.entry_step == 0 ? kLineBytes : lines.entry_step);
@@ -302,7 +304,7 @@ class FewRows<CodeDots<kKeys, kValues>> {
       CodeLines lines = lines_ahead(index, head_step);
       for (int head = 0; head < item_->num_heads; ++head, lines.at += head_step) {
         const EntryGroup group = find(range, values_, range.value_offsets, head, p, together);
-        // A pair of weights takes the place of one.
+        // A pair of weights has the size of one float.
         const WeighedRows rows{.weights = weights + head * kRows * kRangePositions + p / 2,
                                .sums = softmaxes + head * Softmax::floats(kRows, padded_dim_)};
         add_entries<kRows>(group, rows, lines);
@@ -310,7 +312,8 @@ class FewRows<CodeDots<kKeys, kValues>> {
     }
   }
 
-  // Adds the weighted values of 16 positions: as many chunks at a time as sums fit registers.
+  // Adds the weighted values of 16 positions, as many chunks at a time as registers have room for
+  // their sums.
   template <int kRows>
   HWY_INLINE void add_entries(const EntryGroup& values, const WeighedRows& rows,
                               const CodeLines& lines) const {
@@ -340,8 +343,8 @@ class FewRows<CodeDots<kKeys, kValues>> {
     }
   }
 
-  // Adds kVectors vectors of values from vector kFirst on of those that kChunks chunks become; of
-  // int4 the second two of a chunk are summed `half` further on.
+  // Adds kVectors vectors of the values in kChunks chunks, from vector kFirst on. For int4, the
+  // sums of a chunk's second two vectors are `half` further on.
   template <int kRows, int kChunks, int kFirst, int kVectors>
   HWY_INLINE void add_chunks(const EntryGroup& values, std::int64_t at, const float* row_weights,
                              float* to, std::int64_t half, const CodeLines& lines) const {
@@ -392,15 +395,16 @@ class FewRows<CodeDots<kKeys, kValues>> {
   const AttentionCall& call_;
   const CallEntries keys_;
   const CallEntries values_;
-  const std::int64_t units_;  // from a query to the next
+  const std::int64_t units_;  // units from a query to the next
   const std::int64_t padded_dim_;
   std::byte* copies_;
   const AttentionItem* item_ = nullptr;
   int groups_ahead_ = 1;
   int num_groups_ = 0;
-  const VisibleRange* after_ = nullptr;  // the next one, where it has an item
-  int runs_a_group_ = 0;                 // of its scales
-  // The first entries of groups in the order in which they are read: keys, values, the next keys.
+  const VisibleRange* after_ = nullptr;  // the next range, if it has an item
+  int runs_a_group_ = 0;                 // runs of the next range's scales per group
+  // The first entries of groups in the order in which they are read: keys, values, then keys of the
+  // next range.
   const std::byte* order_[2 * kMostGroups + kMostGroupsAhead];
 };
 

@@ -1,6 +1,6 @@
-// The cpu attention's inner loops on codes, for each target: a tile of keys, or of values, is widened
-// to pairs of 16-bit integers, whose products with queries, or weights, are summed in 32 bits.
-// code_scales-inl.h has the arithmetic. Sums are exact, so that their order is free.
+// The cpu attention's inner loops on codes, compiled for each target. A tile of keys, or of values,
+// is widened to pairs of 16-bit integers. Their products with queries, or weights, are summed in 32
+// bits. code_scales-inl.h has the arithmetic. Sums are exact, so their order is free.
 #if defined(PAGODA_CODE_DOTS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef PAGODA_CODE_DOTS_INL_H
 #undef PAGODA_CODE_DOTS_INL_H
@@ -22,9 +22,9 @@ PAGODA_ATTENTION_BEFORE_NAMESPACE();
 namespace pagoda::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Returns sums + the products of both halves, in one instruction where kHasVnni. Where intrinsics would
-// have the compiler copy and spill the sums, the instructions are written out: of AVX2's 16 registers
-// 12 hold sums, so that one product at a time has a place.
+// Returns sums + the products of both halves, in one instruction if kHasVnni. Intrinsics would make
+// the compiler copy and spill the sums, so x86 has assembly. On AVX2, 12 of 16 registers hold sums,
+// so there is room for one product at a time.
 template <bool kHasVnni>
 HWY_INLINE VInts dot_shorts(VInts sums, VWords a, VWords b) {
 #if PAGODA_HAS_PAIR_DOTS
@@ -50,8 +50,8 @@ HWY_INLINE VInts dot_shorts(VInts sums, VWords a, VWords b) {
 #endif
 }
 
-// Makes pairs of words of codes: of int8 bytes 0, 2 and 1, 3; of int4 the same of low, then of high
-// nibbles.
+// Widens words of codes to pairs. int8: bytes 0 and 2, then bytes 1 and 3. int4: the same of the
+// low nibbles, then of the high nibbles.
 template <KvFormat kFormat>
 HWY_INLINE void widen_word(VWords words, VWords* pairs) {
   const DWords d;
@@ -69,14 +69,14 @@ HWY_INLINE void widen_word(VWords words, VWords* pairs) {
   }
 }
 
-// Vectors of values that kChunkBytes of two entries become: of int4 the second two are the second
-// half's.
+// The number of vectors that kChunkBytes of two entries become. For int4, the second two vectors
+// are of the second half of the dimensions.
 template <KvFormat kFormat>
 constexpr int kChunkVectors = kFormat == KvFormat::kInt4 ? 4 : 2;
 constexpr int kChunkBytes = 2 * kLanes;
 
-// Makes pairs of two positions' values: in each block of 128 bits four dimensions, of the first
-// vector the even fours, of the second the odd ones.
+// Makes pairs of two positions' values. Each block of 128 bits has four dimensions. The first
+// vector has the even groups of four dimensions, the second vector the odd groups.
 template <KvFormat kFormat>
 HWY_INLINE void pair_values(const std::byte* even, const std::byte* odd, VWords* pairs) {
   const DWords d;
@@ -113,8 +113,8 @@ struct CodeDots {
   using DSum = DInts;
   using Session = NoSession;
   static constexpr bool kMultipliesTiles = false;
-  using Unit = std::uint32_t;             // of a query: a pair of integers
-  static constexpr int kDimsPerUnit = 1;  // of a prepared query
+  using Unit = std::uint32_t;             // a unit of a query: a pair of integers
+  static constexpr int kDimsPerUnit = 1;  // dimensions of a prepared query
   static constexpr int kUnitsPerWord = 1;
   static constexpr int kPositions = 2;
   using Ahead = TileAhead;
@@ -148,7 +148,7 @@ struct CodeDots {
     return scales.score_of(sum, positions, row);
   }
 
-  // A tile's values of one head as pairs of positions, a pair of all dimensions side by side.
+  // A tile's values of one head as pairs of positions. All dimensions of a pair are adjacent.
   class Values {
    public:
     static std::int64_t floats(const AttentionCall& call) {
@@ -175,7 +175,7 @@ struct CodeDots {
       }
     }
 
-    // A weight of 0 makes 0 of every code.
+    // The product of a code and a weight of 0 is always 0.
     static constexpr bool kAreFinite = true;
     static constexpr bool are_finite(Visible /*positions*/) { return true; }
 
@@ -194,7 +194,7 @@ struct CodeDots {
     }
 
    private:
-    // Stores the pairs of a chunk; `to`: where those of its first dimension go.
+    // Stores the pairs of a chunk. to: the place of its first dimension.
     HWY_INLINE void store_chunk(const std::byte* even, const std::byte* odd,
                                 std::uint32_t* to) const {
       VWords pairs[kChunkVectors<kValues>];
@@ -206,7 +206,7 @@ struct CodeDots {
         hn::StoreU(pairs[3], DWords(), to + call_.padded_dim() / 2 + kLanes);
       }
     }
-    // Does the same from byte `at` of entries that end, or are not there.
+    // Does the same from byte `at` of entries that end within the chunk, or are null.
     HWY_NOINLINE void store_rest(const std::byte* even, const std::byte* odd, std::int64_t at,
                                  std::uint32_t* to) const {
       std::byte rest[2][kChunkBytes] = {};

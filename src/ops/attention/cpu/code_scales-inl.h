@@ -1,28 +1,29 @@
 // Codes in the cpu attention, for each target: queries and weights as integers, and the scales that
 // turn exact sums of integers into scores and sums of values.
 //
-// The arithmetic, in float32 where it says nothing else, each operation rounded once:
+// The arithmetic, in float32 unless it says otherwise, each operation rounded once:
 //
 //   query    q~ = q rotated (quant/kv_rotation.h); largest = max|q~|
-//            q16[d] = round(q~[d] * (32767 / largest)), nearest even; 0 where largest < 2^-100
-//            factor = (largest * (1/32767)) * (score_factor / rotation width), NaN where largest is
+//            q16[d] = round(q~[d] * (32767 / largest)), nearest even; 0 if largest < 2^-100
+//            factor = (largest * (1/32767)) * (score_factor / rotation width), NaN if largest is
 //            not finite
 //   score    isum = sum of q16[d] * code[d], exact: head_dim is at most kMostCodedDims
 //            int8: (isum * scale) * factor; int4: fma(qsum, minimum, isum * scale) * factor, where
 //            qsum is the sum of q16
 //   weight   w = 2^(score - largest of the row in the range), as in float_dots-inl.h
 //            u = round((w * scale) * (32767 / L)), L the largest w * scale of the range's positions
-//            that the row sees; all 0 where L < 2^-100
+//            that the row sees; all 0 if L < 2^-100
 //   sums     isum = sum of u * code over the range's 256 positions, exact
 //            int8: isum * (L * (1/32767))
 //            int4: fma(2 * isum - 15 * usum, L * (1/65534), csum), where usum is the sum of u and
 //            csum that of w * middle, middle = fma(7.5, scale, minimum); its lanes are positions
-//            modulo a vector, each summed in order. So the errors of u are times numbers that are 0
-//            in the mean: what all dimensions have in common a rotation gathers in one.
+//            modulo a vector, each summed in order. So the errors of u are multiplied by numbers
+//            whose mean is 0. (An error that all dimensions share would be gathered in one
+//            dimension by the rotation.)
 //
-// Positions that a row does not see have w = u = 0 by selection, so that their scales touch nothing;
-// the same is true of one that it sees under a weight that underflowed. A NaN among scales that have
-// a weight makes a row NaN.
+// Positions that a row does not see have w = u = 0 by selection, so that their scales have no
+// effect. The same holds for a visible position whose weight underflowed. A NaN scale of a position
+// with a weight makes the row NaN.
 #if defined(PAGODA_CODE_SCALES_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef PAGODA_CODE_SCALES_INL_H
 #undef PAGODA_CODE_SCALES_INL_H
@@ -51,12 +52,12 @@ using DShorts = hn::Repartition<std::int16_t, D>;
 constexpr float kLargestShort = 32767;
 constexpr float kLeastLargest = 0x1p-100f;
 
-// Returns the largest of magnitudes' bits as a number, NaN above all.
+// Returns the largest lane as a number. Lanes are the bits of magnitudes; a NaN is the largest.
 HWY_INLINE float largest_of(VWords bits) {
   return std::bit_cast<float>(hn::GetLane(hn::MaxOfLanes(DWords(), bits)));
 }
 
-// The scales of a row's positions, and of rows, that make scores of sums.
+// The scales of positions and of rows, which turn sums into scores.
 template <bool kHasMinima>
 struct CodeScoreScales {
   struct Positions {
@@ -64,9 +65,9 @@ struct CodeScoreScales {
     V minima;
   };
   const float* scales;   // [positions]
-  const float* minima;   // likewise
+  const float* minima;   // [positions]
   const float* factors;  // [rows]
-  const float* sums;     // [rows] of queries
+  const float* sums;     // [rows], of the queries' integers
 
   HWY_INLINE Positions of_positions(int position) const {
     const V own = hn::LoadU(D(), scales + position);
@@ -110,7 +111,7 @@ class CodeCoding {
   static std::int64_t padded_words(const AttentionCall& call) {
     return ((key_bytes(call) + 3) / 4 + kLanes - 1) / kLanes * kLanes * kTileWords;
   }
-  // Returns the units of a prepared query, each in a float's place.
+  // Returns the number of units of a prepared query. Each has the size of a float.
   static std::int64_t num_dims(const AttentionCall& call) { return padded_words(call); }
   static float query_factor(const AttentionCall& /*call*/) { return 1; }
 
@@ -138,7 +139,7 @@ class CodeCoding {
     return units;
   }
 
-  // Loads the scales of what the item sees of the range.
+  // Loads the scales of the positions that the item sees.
   void begin(const VisibleRange& range) {
     const int first = range.begin / kTilePositions * kTilePositions;
     const int last = (range.end + kTilePositions - 1) / kTilePositions * kTilePositions;
@@ -171,9 +172,9 @@ class CodeCoding {
     return {scales, scales + kRangePositions, factors_ + state, query_sums_ + state};
   }
 
-  // Turns scores (in units of ln 2) of kRows rows into pairs of weights as integers, in their
-  // place. It does so for all positions that the item sees. Each step is done for all rows, so that
-  // no row waits for another's largest or total.
+  // Turns scores (in units of ln 2) of kRows rows into pairs of integer weights, in place. It does
+  // so for all positions that the item sees. Each step is done for all rows, so that no row waits
+  // for another's largest or total.
   static constexpr bool kWeighs = true;
   template <int kRows>
   HWY_INLINE void weigh(const VisibleRange& range, const Visible* visible, int head,
@@ -210,14 +211,14 @@ class CodeCoding {
     }
   }
 
-  // Makes a row's sums of integers sums of values.
+  // Converts a row's integer sums to sums of values.
   HWY_INLINE void finish_sums(std::int64_t state, float* sums) const {
     const D d;
     const V factor = hn::Set(d, value_factors_[state]);
     for (std::int64_t i = 0; i < call_.padded_dim(); i += kLanes) {
       const VInts own = hn::BitCast(DInts(), hn::LoadU(d, sums + i));
       if constexpr (kValuesAreInt4) {
-        // The sum of NaNs is any number, whose product may overflow.
+        // After NaNs the sum is arbitrary, and the product may overflow: unsigned numbers wrap.
         const auto weights =
             static_cast<std::uint32_t>(static_cast<std::int32_t>(weight_sums_[state]));
         const VInts middle = hn::Set(DInts(), static_cast<std::int32_t>(15 * weights));
@@ -242,7 +243,7 @@ class CodeCoding {
   }
 
  private:
-  // Returns the sum of all lanes, which wraps where NaNs were rounded.
+  // Returns the sum of all lanes, which may wrap if NaNs were rounded.
   static HWY_INLINE std::int32_t sum_of_lanes(VInts counts) {
     HWY_ALIGN std::uint32_t lanes[kLanes];
     hn::Store(hn::BitCast(DWords(), counts), DWords(), lanes);
@@ -276,7 +277,7 @@ class CodeCoding {
     return total;
   }
 
-  // Rounds weights to integers, 0 where the row sees nothing; returns each lane's sum.
+  // Rounds weights to integers, 0 for positions that the row does not see; returns each lane's sum.
   static HWY_INLINE VInts round_row(float* weights, const VisibleRange& range, Visible visible,
                                     V factor) {
     const D d;
@@ -301,13 +302,13 @@ class CodeCoding {
     return sum;
   }
 
-  // Returns the floats of an entry, with whatever is written behind its end.
+  // Returns the floats of an entry, with room for the vectors that are written past its end.
   static std::int64_t entry_floats(const AttentionCall& call) {
     return std::max(call.padded_dim(), padded_words(call)) + 32;
   }
 
-  // Rounds entry_ * inverse to units: of a word's dimensions 0 to 3 the pairs 0, 2 and 1, 3; of int4
-  // those of both halves interleaved. Returns the sum where it is asked for.
+  // Rounds entry_ * inverse to units: dimensions 0 to 3 of a word become the pairs (0, 2) and (1,
+  // 3). For int4 keys, the pairs of both halves alternate, and the sum is returned.
   HWY_INLINE std::int32_t round_query(V inverse, float* units) const {
     const D d;
     const hn::Repartition<std::uint64_t, D> quads;
@@ -317,7 +318,7 @@ class CodeCoding {
     const auto rounded = [&](std::int64_t i) HWY_ATTR {
       return hn::NearestInt(hn::Mul(hn::LoadU(d, entry_ + i), inverse));
     };
-    // The lower half of each block of 128 bits is the two pairs of its dimensions.
+    // The lower half of each block of 128 bits has the two pairs of the block's dimensions.
     const auto paired = [&](std::int64_t i) HWY_ATTR {
       const VWords x = hn::BitCast(words, rounded(i));
       const VWords low = hn::And(x, hn::Set(words, 0xffffu));
@@ -341,7 +342,8 @@ class CodeCoding {
     return sum_of_lanes(sum);
   }
 
-  // Loads kNumScales scales of each head and position to to + head * 4 ranges, one behind another.
+  // Loads kNumScales scales of each head and position. Those of a head begin at to + head * 4 *
+  // kRangePositions: first all scales, then all minima.
   template <int kNumScales>
   HWY_INLINE void load_scales(const VisibleRange& range, const CallEntries& entries,
                               float* to) const {
@@ -375,7 +377,7 @@ class CodeCoding {
     }
   }
 
-  // Brings `count` sums, as CodeValues leaves them, into the order of dimensions.
+  // Brings `count` sums, as CodeDots::Values leaves them, into the order of dimensions.
   static HWY_INLINE void order_dims(const float* sums, std::int64_t count, float* to) {
     const D d;
     for (std::int64_t i = 0; i < count; i += 2 * kLanes) {

@@ -21,7 +21,8 @@ auto with_vnni_or_none(const AttentionCall& call, Use&& use) {
   return use(std::type_identity<AttentionWorker<CodeDots<kInt8, kInt8, kHasVnni>>>());
 }
 
-// Calls `use` with the one for the instructions that the target, or with AVX2 the call, has besides.
+// Calls `use` with the type for the target's instructions, and on AVX2 for AVX-VNNI if the call has
+// it.
 template <typename Use>
 auto with_code_worker(const AttentionCall& call, Use&& use) {
 #if HWY_TARGET == HWY_AVX2

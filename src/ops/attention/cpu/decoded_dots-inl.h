@@ -1,6 +1,6 @@
-// The cpu attention where keys and values are decoded first, for each target: a tile of one head at
-// a time becomes float32, which float_dots-inl.h multiplies. Codes stay rotated: the query is
-// rotated before, the output after.
+// The cpu attention on keys and values that are decoded first, compiled for each target. A tile of
+// one head at a time becomes float32, which float_dots-inl.h multiplies. Decoded values stay
+// rotated: the query is rotated before, and the output is rotated back.
 #if defined(PAGODA_DECODED_DOTS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef PAGODA_DECODED_DOTS_INL_H
 #undef PAGODA_DECODED_DOTS_INL_H
@@ -20,14 +20,14 @@ PAGODA_ATTENTION_BEFORE_NAMESPACE();
 namespace pagoda::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Returns what two rotations multiply by: 1 where there are none.
+// Returns the factor by which two rotations multiply; 1 if entries are not rotated.
 inline float rotation_of(const AttentionCall& call, const CallEntries& entries) {
   if (!is_quantized(entries.format)) return 1;
   return static_cast<float>(kv_rotation_width(call.head_dim));
 }
 
 // Writes a row of the output from sums in the order of dimensions [padded_entry(head_dim)], which
-// are clobbered. Adding 0 makes the zero of a sum that underflowed positive.
+// are clobbered. If a sum underflowed, adding 0 makes its zero positive.
 inline void end_rotated_row(const AttentionCall& call, float* sums, float total, float* out) {
   const float rotation = rotation_of(call, call.values);
   if (rotation != 1) rotate_padded_entry(sums, call.head_dim);
@@ -93,10 +93,10 @@ class DecodedCoding {
   }
 
  private:
-  // Returns the floats from one decoded entry to the next: as FloatDots<float> reads it in place.
+  // Returns the floats from one decoded entry to the next, with room for whole vectors.
   static std::int64_t stride(const AttentionCall& call) { return call.padded_dim(); }
 
-  // Decodes what the item sees of a tile of one head.
+  // Decodes the entries of one head that the item sees in a tile.
   EntryPlaces decode(const VisibleRange& range, const CallEntries& entries,
                      const std::int64_t* offsets, int head, int tile) {
     const std::int64_t kv_head = range.item->first_head + head;
@@ -142,13 +142,13 @@ class DecodedCoding {
   const AttentionCall& call_;
   const std::int64_t stride_;
   float* tile_;            // [kTilePositions, stride]
-  float* rows_;            // [kMaxRows, stride], rotated queries; of an output, its first
+  float* rows_;            // [kMaxRows, stride], rotated queries; the first also for an output
   std::int64_t* offsets_;  // [kRangePositions], bytes
 };
 
 struct DecodedDots : FloatDots<float> {
   using Coding = DecodedCoding;
-  // Nothing is fetched ahead of decoding.
+  // Entries are not prefetched before they are decoded.
   static constexpr bool kFetchesRuns = false;
 };
 

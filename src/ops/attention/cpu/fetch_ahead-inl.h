@@ -1,5 +1,5 @@
-// FetchAhead: prefetches keys and values before a thread of the cpu attention reads them, for each
-// target. It fetches those of the next range or of the next tile. One head's entries lie far apart,
+// FetchAhead: prefetches keys and values before a thread of the cpu attention reads them, compiled
+// for each target. It prefetches the next range or the next tile. One head's entries are far apart,
 // in blocks in any order, which hardware prefetchers cannot predict.
 #if defined(PAGODA_FETCH_AHEAD_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef PAGODA_FETCH_AHEAD_INL_H
@@ -16,7 +16,8 @@
 PAGODA_ATTENTION_BEFORE_NAMESPACE();
 namespace pagoda::cpu::HWY_NAMESPACE {
 
-// Returns where the first and the last tile of what is seen of a range begin.
+// Returns where the first tile that is seen of a range begins; last_tile() does so for the last
+// one.
 inline int first_tile(const VisibleRange& range) {
   return range.begin / kTilePositions * kTilePositions;
 }
@@ -24,16 +25,16 @@ inline int last_tile(const VisibleRange& range) {
   return (range.end - 1) / kTilePositions * kTilePositions;
 }
 
-// Items of few rows fetch for themselves (FewRows).
+// Prefetches entries for all items except items of few rows, for which FewRows prefetches.
 template <typename Dots>
 class FetchAhead {
  public:
   explicit FetchAhead(const AttentionCall& call) : call_(call) {}
 
-  // Returns the lines that loops fetch on their way.
+  // Returns the lines that loops prefetch while they compute.
   typename Dots::Ahead& lines() { return lines_; }
 
-  // Fetches the first range, which no earlier range has fetched ahead.
+  // Prefetches an item's first range, which no earlier range has prefetched.
   void fetch_first(const VisibleRange& range) {
     if constexpr (Dots::kFetchesTiles) {
       fetch_tiles(range);
@@ -44,12 +45,13 @@ class FetchAhead {
     }
   }
 
-  // Starts to fetch the keys of `next` while the range before it is computed.
+  // Starts to prefetch the keys of `next` while the range before it is computed.
   void begin(const VisibleRange& next) {
     if constexpr (Dots::kFetchesRuns) fetch_runs(next, call_.keys, lines_.keys);
   }
 
-  // Starts to fetch what is read after a tile of keys, while its scores are computed.
+  // Starts to prefetch the entries that are read after a tile of keys, while its scores are
+  // computed.
   void fetch_beside_scores(const VisibleRange& range, int tile) {
     if constexpr (Dots::kFetchesTiles) {
       const int first_values = Dots::kMultipliesTiles ? tile : first_tile(range);
@@ -58,7 +60,7 @@ class FetchAhead {
     }
   }
 
-  // Does the same for a tile of values; `next` is the range behind the last tile.
+  // Does the same for a tile of values; `next` is the range after the last tile.
   void fetch_beside_sums(const VisibleRange& range, int tile, const VisibleRange& next) {
     const bool is_last = tile == last_tile(range);
     if constexpr (Dots::kFetchesRuns) {
@@ -70,7 +72,7 @@ class FetchAhead {
     }
   }
 
-  // Starts to fetch the first tiles of `next` among products.
+  // Starts to prefetch the first tiles of `next` during products.
   void fetch_next(const VisibleRange& next) {
     if (next.item && !FewRows<Dots>::takes(call_, *next.item)) fetch_tiles(next);
   }
@@ -78,11 +80,11 @@ class FetchAhead {
  private:
   void fetch_tiles(const VisibleRange& range) {
     lines_.start(keys_of(range, first_tile(range)));
-    // Scores have as many products as it takes to fetch the other keys and the last tile of values.
+    // Scores leave time to prefetch the other keys and the last tile of values, but no more.
     if constexpr (Dots::kMultipliesTiles) lines_.follow(values_before_last_tile(range));
   }
 
-  // Returns the entries of all the item's heads at what it sees of some positions.
+  // Returns the entries of all the item's heads, at the positions in [begin, end) that it sees.
   static TileAhead::Entries entries_of(const VisibleRange& range, const CallEntries& entries,
                                        const std::int64_t* offsets, int begin, int end) {
     return {.base = entries.elements + range.item->first_head * entries.entry_bytes,
@@ -101,7 +103,7 @@ class FetchAhead {
     return entries_of(range, call_.values, range.value_offsets, range.begin, end);
   }
 
-  // Starts to fetch a range's entries while what follows is computed.
+  // Starts to prefetch a range's entries during the work that follows.
   void fetch_runs(const VisibleRange& range, const CallEntries& entries, Stream& stream) const {
     while (!stream.is_done()) stream.advance();
     stream = {.base = entries.elements, .next = range.runs, .last = range.runs + range.num_runs};

@@ -16,8 +16,8 @@ PAGODA_ATTENTION_BEFORE_NAMESPACE();
 namespace pagoda::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The next two vectors of values, and how to store two like them: the order of dimensions within
-// the two is the type's own.
+// Loads two vectors of values, and stores two vectors of sums of such values. The order of
+// dimensions within the two vectors depends on the type.
 template <typename T>
 struct ValuePair {
   static HWY_INLINE void load(const T* from, V& first, V& second) {
@@ -45,17 +45,17 @@ struct ValuePair<float> {
 template <typename T>
 struct FloatDots : PlainDots {
   using Entry = T;
-  using Unit = float;  // of a query
+  using Unit = float;  // a unit of a query: a dimension
   static constexpr int kDimsPerUnit = 1;
   static constexpr int kUnitsPerWord = Words<T>::kElements;
-  // The lines that are fetched meanwhile: a range ahead of transposing and sums.
+  // Prefetches a range ahead, during transposing and sums.
   using Ahead = Fetch;
   static constexpr bool kFetchesRuns = true;
   static constexpr bool kFetchesTiles = false;
   // Consecutive positions that are weighed together.
   static constexpr int kPositions = 1;
 
-  // Loads four units from where four dimensions lie.
+  // Loads four units from four dimensions.
   static HWY_INLINE auto load_units(const float* q, float factor) {
     const hn::CappedTag<float, 4> d4;
     return hn::Mul(hn::LoadU(d4, q), hn::Set(d4, factor));
@@ -65,7 +65,7 @@ struct FloatDots : PlainDots {
     return count > 0 ? *q * factor : 0;
   }
 
-  // The type that is multiplied, and the one of a unit's dimensions in words of keys.
+  // The type that is multiplied. operand() returns the elements of one unit from words of keys.
   using Operand = V;
   static HWY_INLINE V operand(VWords words, int unit) {
     return unit == 0 ? Words<T>::first(words) : Words<T>::second(words);
@@ -73,8 +73,8 @@ struct FloatDots : PlainDots {
   static HWY_INLINE V broadcast(float x) { return hn::Set(D(), x); }
   static HWY_INLINE V multiply(V sum, V x, V y) { return hn::MulAdd(x, y, sum); }
 
-  // Turns scores (in units of ln 2) of kRows rows into weights under each row's largest; those not
-  // seen become 0 or stay undefined.
+  // Turns scores (in units of ln 2) of kRows rows into weights relative to each row's largest.
+  // Weights of positions that are not seen become 0 or stay undefined.
   template <int kRows>
   static HWY_INLINE void weigh(float* scores, const Visible* visible, float* largest,
                                float* totals) {
@@ -85,7 +85,8 @@ struct FloatDots : PlainDots {
       weigh_row(scores + r * kRangePositions, visible[r], largest[r], totals[r]);
     }
   }
-  // Weighs a row. Whole vectors are summed in order, so that ones without a weight change nothing.
+  // Weighs a row. Whole vectors are summed in order, so that vectors without a weight change
+  // nothing.
   static HWY_INLINE void weigh_row(float* scores, Visible visible, float& largest, float& total) {
     const D d;
     const int first = visible.begin / kLanes * kLanes;
@@ -115,7 +116,7 @@ struct FloatDots : PlainDots {
     total = hn::GetLane(hn::SumOfLanes(d, sum));
   }
 
-  // A tile's values of one head, read where they lie, or copied where their vectors are not whole.
+  // A tile's values of one head, read in place, or copied if an entry is not whole vectors.
   class Values {
    public:
     static std::int64_t floats(const AttentionCall& call) {
@@ -132,7 +133,7 @@ struct FloatDots : PlainDots {
       }
     }
 
-    // Loads the positions, all of one tile; entries + offsets[p] is where position p lies.
+    // Loads positions of one tile; the value of position p is at entries + offsets[p].
     void load(const std::byte* entries, const std::int64_t* offsets, Visible positions,
               Fetch& /*fetch*/) {
       if (!copies_) {
@@ -148,11 +149,11 @@ struct FloatDots : PlainDots {
       offsets_ = copy_offsets_;
     }
 
-    // Positions that a row does not see have no weight here.
+    // Weights of positions that a row does not see are undefined, so their values are never added.
     static constexpr bool kAreFinite = false;
     static constexpr bool are_finite(Visible /*positions*/) { return false; }
 
-    // Adds to sums the weighted values of positions that all rows see.
+    // Adds the weighted values of positions that all rows see to the sums.
     template <int kRows>
     HWY_INLINE void add(const WeighedRows& rows, Visible positions, Fetch& fetch) const {
       if (positions.begin >= positions.end) return;
@@ -187,7 +188,7 @@ struct FloatDots : PlainDots {
 
     static bool is_copied(const AttentionCall& call) { return call.head_dim != call.padded_dim(); }
 
-    // Adds to sums the weighted values of the positions, kVectors vectors of dimensions.
+    // Adds the weighted values of the positions to the sums, in kVectors vectors of dimensions.
     template <int kRows, int kVectors>
     static HWY_INLINE void add_values(const ValueArgs& args, Visible positions,
                                       Fetch& fetch_state) {
@@ -212,7 +213,7 @@ struct FloatDots : PlainDots {
     T* copies_ = nullptr;  // [kTilePositions, padded_dim]
     std::int64_t* copy_offsets_ = nullptr;
     const std::byte* values_ = nullptr;
-    const std::int64_t* offsets_ = nullptr;  // by position in the range
+    const std::int64_t* offsets_ = nullptr;  // of positions in the range
   };
 
   static HWY_INLINE void store_pair(V first, V second, float* to) {

@@ -10,7 +10,7 @@
 PAGODA_ATTENTION_BEFORE_NAMESPACE();
 namespace pagoda::cpu::HWY_NAMESPACE {
 
-// Calls `use` with the type of the AttentionWorker for what the call's keys and values are, or are decoded to.
+// Calls `use` with the type of the AttentionWorker for the call's float format, or for decoding.
 template <typename Use>
 auto with_float_worker(const AttentionCall& call, Use&& use) {
   if (call.path == AttentionPath::kDecoded)

@@ -1,5 +1,5 @@
-// Sums of weighted values that lie as pairs of positions, for each target and kind of products that
-// multiplies pairs: a pair of all dimensions side by side.
+// Sums of weighted values that are stored as pairs of positions, for each target and each kind that
+// multiplies pairs. All dimensions of a pair are adjacent.
 #if defined(PAGODA_PAIR_SUMS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef PAGODA_PAIR_SUMS_INL_H
 #undef PAGODA_PAIR_SUMS_INL_H
@@ -21,7 +21,7 @@ struct WeighedPairs {
   std::int64_t padded_dim;
 };
 
-// Adds to kVectors vectors of sums of each row, from dimension `at` on.
+// Adds the weighted pairs to kVectors vectors of each row's sums, from dimension `at` on.
 template <typename Dots, int kRows, int kVectors>
 HWY_INLINE void add_pair_vectors(const WeighedPairs& values, std::int64_t at, float* to,
                                  TileAhead& lines) {

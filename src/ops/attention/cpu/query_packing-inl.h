@@ -1,5 +1,5 @@
-// Queries as the cpu attention's inner loops multiply them, for each target: scaled, in units of
-// the kind's own numbers, and side by side where a whole block of rows is multiplied together.
+// Queries as the cpu attention's inner loops multiply them, compiled for each target: scaled, in
+// units of the kind's number format, and interleaved for the largest blocks of rows.
 #if defined(PAGODA_QUERY_PACKING_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef PAGODA_QUERY_PACKING_INL_H
 #undef PAGODA_QUERY_PACKING_INL_H
@@ -21,14 +21,14 @@ class QueryPacking {
   using Unit = typename Dots::Unit;
 
  public:
-  // Packs queries of num_dims, times a factor, into num_units each, as many as a key's padded words
-  // need.
+  // Packs queries of num_dims dimensions, times a factor, into num_units units each, as many as a
+  // key's padded words need.
   QueryPacking(std::int64_t num_dims, std::int64_t num_units, float factor)
       : num_dims_(num_dims), num_units_(num_units), factor_(factor) {}
 
   std::int64_t num_units() const { return num_units_; }
 
-  // Packs into `to` [kRows, num_units], or [num_units, kRows] where score() wants them interleaved.
+  // Packs into `to` [kRows, num_units], or [num_units, kRows] if score() takes them interleaved.
   template <int kRows>
   HWY_INLINE void pack(const float* const* q, Unit* to) const {
     if constexpr (kIsInterleaved<kRows> && !Dots::kMultipliesTiles) {

@@ -15,7 +15,7 @@ PAGODA_ATTENTION_BEFORE_NAMESPACE();
 namespace pagoda::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Finds what attention_kernels-inl.h's VisibleRange says of a range.
+// Fills in VisibleRanges (attention_kernels-inl.h).
 template <typename Dots>
 class RangePlaces {
  public:
@@ -26,13 +26,14 @@ class RangePlaces {
     for (int i = 0; i < kOffsetLanes; ++i) steps_[i] = i;
   }
 
-  // The floats that a range's arrays take: more than are asked for, as whole vectors are written.
+  // The floats that a range's arrays take, with room for whole vectors that are written past an
+  // end.
   static constexpr std::int64_t kOffsetFloats = 2 * (kRangePositions + 16);
   static constexpr std::int64_t kRunFloats = sizeof(Run) / 4 * kRangePositions;
   static constexpr std::int64_t kScaleRunFloats = sizeof(ScaleRun) / 4 * kRangePositions;
   static constexpr std::int64_t kFloats = 2 * kOffsetFloats + kRunFloats + kScaleRunFloats;
 
-  // Gives the range its arrays, in kFloats of memory.
+  // Gives the range its arrays, in memory of kFloats floats.
   void take_memory(VisibleRange& range, float* memory) const {
     range.offsets = reinterpret_cast<std::int64_t*>(memory);
     range.value_offsets = range.offsets + (has_value_offsets_ ? kOffsetFloats / 2 : 0);
@@ -73,7 +74,7 @@ class RangePlaces {
  private:
   static constexpr int kOffsetLanes = 8;
 
-  // Adds the positions [begin, end), whose slots follow one another from `slot` on.
+  // Adds the positions [begin, end), whose slots are consecutive from `slot` on.
   HWY_INLINE void add_slots(VisibleRange& range, std::int64_t begin, std::int64_t end,
                             std::int64_t slot) const {
     const std::int64_t at = begin - range.first_position, count = end - begin;
@@ -84,7 +85,7 @@ class RangePlaces {
       fill_offsets(slot, call_.values.slot_bytes, count, range.value_offsets + at);
   }
 
-  // Writes the offsets of `count` slots that follow one another, and up to a vector more.
+  // Writes the offsets of `count` consecutive slots, rounded up to whole vectors.
   HWY_INLINE void fill_offsets(std::int64_t slot, std::int64_t slot_bytes, std::int64_t count,
                                std::int64_t* to) const {
     const hn::CappedTag<std::int64_t, kOffsetLanes> d;
@@ -96,7 +97,7 @@ class RangePlaces {
     }
   }
 
-  // Adds `count` slots that follow one another; keys and values have entries of the same size here.
+  // Adds `count` consecutive slots. Keys and values have entries of the same size here.
   void add_runs(VisibleRange& range, std::int64_t offset, std::int64_t count) const {
     const std::int64_t bytes = range.item->num_heads * call_.keys.entry_bytes;
     if (bytes == call_.keys.slot_bytes) {

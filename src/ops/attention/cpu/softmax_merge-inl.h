@@ -1,4 +1,4 @@
-// Softmaxes of ranges merged, for each target.
+// Merges softmaxes of ranges; compiled for each target.
 #if defined(PAGODA_SOFTMAX_MERGE_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef PAGODA_SOFTMAX_MERGE_INL_H
 #undef PAGODA_SOFTMAX_MERGE_INL_H
@@ -15,8 +15,8 @@ PAGODA_ATTENTION_BEFORE_NAMESPACE();
 namespace pagoda::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Merges `count` rows, at most kMaxRows, of a range's softmax into what the ranges before it
-// left. A row that sees nothing of the range changes nothing.
+// Merges `count` rows, at most kMaxRows, of a range's softmax into the merged softmax of the ranges
+// before it. A row that sees nothing of the range is not changed.
 HWY_INLINE void merge_rows(const Softmax& range, const Softmax& merged, int row, int count,
                            std::int64_t padded_dim) {
   const D d;

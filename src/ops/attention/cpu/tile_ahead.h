@@ -1,5 +1,5 @@
-// The entries that the cpu attention reads next, fetched into the first-level cache among products,
-// which leave requests for memory time; among shuffles these would hold up the loads.
+// Prefetches the entries that the cpu attention reads next into L1, during products, which leave
+// memory time for the requests. During shuffles, the requests would delay the loads.
 #pragma once
 
 #include <cstddef>
@@ -8,26 +8,26 @@
 
 namespace pagoda::cpu {
 
-// A queue of keys and values, or of either.
+// A queue of entries to prefetch: keys, values, or both.
 class TileAhead {
  public:
   struct Entries {
     const std::byte* base = nullptr;
     const std::int64_t* next = nullptr;  // offsets of entries
     const std::int64_t* last = nullptr;
-    std::int64_t bytes = 0;  // of each
+    std::int64_t bytes = 0;  // bytes of each entry
 
     bool is_empty() const { return next == last; }
   };
 
-  // An entry's lines, from the next one on.
+  // The lines of an entry that are left to prefetch.
   struct Lines {
     const std::byte* at = nullptr;
     const std::byte* end = nullptr;
   };
 
-  // Fetches a queue's lines on the way of a loop, which keeps it in registers. The queue is not used
-  // otherwise meanwhile.
+  // Prefetches a queue's lines within a loop, which keeps the Cursor in registers. Meanwhile the
+  // queue is not used otherwise.
   class Cursor {
    public:
     explicit Cursor(TileAhead& queue) : queue_(queue), lines_(queue.lines_) {}
@@ -35,8 +35,8 @@ class TileAhead {
     Cursor(const Cursor&) = delete;
     Cursor& operator=(const Cursor&) = delete;
 
-    // Fetches two lines: the products of few rows are over before a tile has been fetched one at a
-    // time.
+    // Prefetches two lines. With one line at a time, the products of few rows would end before a
+    // tile has been prefetched.
     void advance() {
       if (lines_.at >= lines_.end) [[unlikely]] {
         if (queue_.is_empty()) return;
@@ -53,17 +53,17 @@ class TileAhead {
     Lines lines_;
   };
 
-  // Fetches what is left at once.
+  // Prefetches all lines that are left, at once.
   void finish() {
     Cursor cursor(*this);
     while (!cursor.is_done()) cursor.advance();
   }
-  // Does so, and queues entries.
+  // Prefetches all lines that are left, and queues entries.
   void start(const Entries& entries) {
     finish();
     now_ = entries;
   }
-  // Queues entries to be fetched after those. REQUIRES: start() was called last.
+  // Queues entries to be prefetched after those of start(). REQUIRES: start() was called last.
   void follow(const Entries& entries) { then_ = entries; }
 
  private:

@@ -1,9 +1,9 @@
-// The cpu attention's inner loops where the machine has AMX's tiles of bfloat16: operands as in
+// The cpu attention's inner loops on machines with AMX's bfloat16 tiles: operands as in
 // bf16_dots-inl.h, and the arithmetic of tile_products-inl.h.
 //
 // A block is 32 dimensions of a key or 32 positions of a value, from a multiple of 32 on. A row may
-// see a block in part, or the block's entry may end early. Then the rest is 0 in one of the
-// operands and finite in the other. A few rows compute the same chains in vectors.
+// see only a part of a block, or an entry may end within it. Then the rest is 0 in one operand and
+// finite in the other. Few rows compute the same chains with vectors.
 #if defined(PAGODA_TILE_DOTS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef PAGODA_TILE_DOTS_INL_H
 #undef PAGODA_TILE_DOTS_INL_H
@@ -26,8 +26,8 @@ PAGODA_ATTENTION_BEFORE_NAMESPACE();
 namespace pagoda::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// While it lives, its thread's tile registers have their shapes, and numbers below 2^-126 count as 0
-// to its vectors as they do to tiles.
+// While a TileSession lives, its thread's tile registers have their shapes. In the thread's
+// vectors, numbers below 2^-126 count as 0, as in tiles.
 class TileSession {
  public:
   TileSession() : registers_(shapes_of_pairs()), control_(_mm_getcsr()) {
@@ -49,7 +49,7 @@ struct TileDots : Bf16Dots {
   using Session = TileSession;
   static constexpr int kMostTileRows = 2 * kTileRows;
 
-  // Returns how many of the rows that are left Values::sum_rows() takes: 32, or 16 at most.
+  // Returns how many of the `left` rows Values::sum_rows() takes next: 32, or at most 16.
   static constexpr int rows_together(int left) {
     return left >= kMostTileRows ? kMostTileRows : std::min(left, kTileRows);
   }
@@ -57,7 +57,7 @@ struct TileDots : Bf16Dots {
   // The two chains of a block, for few rows.
   template <int kRows, int kVectors>
   struct BlockSums : SumTile<TileDots, kRows, kVectors> {
-    static constexpr int kMostRows = 8 / kVectors;  // that registers have room for
+    static constexpr int kMostRows = 8 / kVectors;  // rows that registers have room for
     V first[kRows][kVectors], second[kRows][kVectors];
 
     HWY_INLINE void begin_block() {
@@ -93,7 +93,7 @@ struct TileDots : Bf16Dots {
           this->sums[r][v] = hn::Add(this->sums[r][v], hn::Add(first[r][v], second[r][v]));
       }
     }
-    // Does the same for sums that wait in memory.
+    // Does the same for sums that are in memory.
     HWY_INLINE void begin_block_of(const float* /*from*/, std::int64_t /*row_stride*/) {
       begin_block();
     }
@@ -104,8 +104,8 @@ struct TileDots : Bf16Dots {
     }
   };
 
-  // Computes the scores of `rows` rows, kMostTileRows at most, with as many positions of a tile; and
-  // those of rows and positions that fill up sixteen, which mean nothing.
+  // Computes the scores of `rows` rows, at most kMostTileRows, with num_positions positions of a
+  // tile. Both are rounded up to multiples of 16; the additional scores mean nothing.
   static HWY_INLINE void score_rows(const ScoreArgs<TileDots>& args, int rows, int num_positions,
                                     TileAhead& lines) {
     TileProduct product{
@@ -128,7 +128,8 @@ struct TileDots : Bf16Dots {
     }
   }
 
-  // Does what Bf16Dots::weigh() does, but what a row does not see of the range weighs 0.
+  // Does what Bf16Dots::weigh() does, but all positions of the range that a row does not see get
+  // weight 0.
   template <int kRows>
   static HWY_INLINE void weigh(float* scores, const Visible* visible, float* largest,
                                float* totals) {
@@ -156,8 +157,8 @@ struct TileDots : Bf16Dots {
       for (int p = (positions.end + 1) / 2 * 2; p % kPositions != 0; p += 2) clear(p);
     }
 
-    // Computes the sums of `count` rows, as rows_together() returns, over whole blocks. REQUIRES:
-    // are_finite() of them, or all rows see them.
+    // Computes the sums of `count` rows, as rows_together() returns, over whole blocks of
+    // positions. REQUIRES: all rows see the positions, or are_finite(positions).
     void sum_rows(int count, const WeighedRows& rows, Visible positions, TileAhead& lines) const {
       if (count == kMostTileRows) return sum_tiles<2>(rows, positions, lines);
       if (count == kTileRows) return sum_tiles<1>(rows, positions, lines);
@@ -198,7 +199,7 @@ struct TileDots : Bf16Dots {
       }
     }
 
-    // Adds what the row sees of a block: what it does not see may be NaN.
+    // Adds the positions of a block that the row sees; the others may be NaN.
     void add_block(const WeighedRows& row, int block, Visible positions, std::int64_t dim) const {
       const auto* weights = reinterpret_cast<const std::uint32_t*>(row.weights);
       BlockSums<1, 1> sums;

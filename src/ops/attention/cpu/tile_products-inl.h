@@ -1,9 +1,9 @@
-// Products of pairs of bfloat16 by AMX's tiles: 16 or 32 rows times 16 or 32 columns, over blocks of 16
-// pairs.
+// Products of pairs of bfloat16 by AMX's tiles: 16 or 32 rows times 16 or 32 columns, over blocks
+// of 16 pairs.
 //
-// A block adds to a sum the total of two chains of fused multiply-adds from 0: one over the first
-// halves of its pairs, and one over the second. Numbers below 2^-126 count as 0. (Intel's Software
-// Developer's Manual, volume 2, TDPBF16PS.)
+// For each block, a sum grows by the total of two chains of fused multiply-adds from 0: one over
+// the first halves of pairs, one over the second. Numbers below 2^-126 count as 0. (Intel's
+// Software Developer's Manual, volume 2, TDPBF16PS.)
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ PAGODA_FOR_TILES inline void multiply_tiles(const TileProduct& product, Lines& l
   constexpr bool kHasRows = kRowTiles == 2, kHasColumns = kColumnTiles == 2;
   constexpr std::int64_t kWord = sizeof(std::uint32_t);
   float* const lower = product.sums + kTileRows * product.sums_stride;
-  asm volatile("" ::: "memory");  // what the tiles read has been written
+  asm volatile("" ::: "memory");  // memory that tiles read has been written
   _tile_zero(0);
   if constexpr (kHasColumns) _tile_zero(1);
   if constexpr (kHasRows) _tile_zero(2);
@@ -54,7 +54,7 @@ PAGODA_FOR_TILES inline void multiply_tiles(const TileProduct& product, Lines& l
     _tile_loadd(4, a, product.a_stride * kWord);
     if constexpr (kHasRows)
       _tile_loadd(5, a + kTileRows * product.a_stride, product.a_stride * kWord);
-    // Loads came first: beside a busy other half of the core they and products take turns.
+    // Loads come before all products: if the core's other thread is busy, they would alternate.
     _tile_dpbf16ps(0, 4, 6);
     ahead.advance();
     if constexpr (kHasColumns) {
@@ -78,7 +78,7 @@ PAGODA_FOR_TILES inline void multiply_tiles(const TileProduct& product, Lines& l
   if constexpr (kHasRows) _tile_stored(2, lower, product.sums_stride * kWord);
   if constexpr (kHasRows && kHasColumns)
     _tile_stored(3, lower + kTileColumns, product.sums_stride * kWord);
-  asm volatile("" ::: "memory");  // what the tiles write is read
+  asm volatile("" ::: "memory");  // memory that tiles write is read later
 }
 
 }  // namespace

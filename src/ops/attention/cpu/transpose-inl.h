@@ -1,6 +1,6 @@
-// Keys of a tile transposed, for each target: words of 32 bits, which are one float32 or two
-// 16-bit elements, a word of all positions side by side. Sixteen-bit elements stay as they are:
-// half the shuffles and half the memory, and a shift or a mask makes them float32.
+// Transposes the keys of a tile, compiled for each target. A word of 32 bits is one float32 or two
+// 16-bit elements, and the same word of all positions becomes adjacent. 16-bit elements stay as
+// they are: half the shuffles and half the memory, and a shift or a mask makes them float32.
 #if defined(PAGODA_TRANSPOSE_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef PAGODA_TRANSPOSE_INL_H
 #undef PAGODA_TRANSPOSE_INL_H
@@ -17,7 +17,7 @@
 #include "ops/attention/cpu/attention_items.h"
 #include "ops/attention/cpu/attention_target-inl.h"
 
-// Loops over registers must vanish: an array that is indexed at run time lives in memory.
+// Loops over registers must be unrolled: an array that is indexed at run time is kept in memory.
 #undef PAGODA_UNROLL
 #define PAGODA_UNROLL _Pragma("GCC unroll 16")
 
@@ -32,8 +32,8 @@ using VWords = hn::Vec<DWords>;
 constexpr int kLanes = hn::MaxLanes(D());
 constexpr int kTileVectors = kTilePositions / kLanes;
 
-// Joins the first and third blocks of 128 bits of two vectors, and below the second and fourth:
-// AVX-512 alone has so many. Highway's way is a shuffle and a blend more.
+// Joins the first and third blocks of 128 bits of two vectors; odd_blocks() joins the second and
+// fourth. Only AVX-512 has four blocks. Highway's functions take a shuffle and a blend more.
 template <class VW>
 HWY_INLINE VW even_blocks(VW a, VW b) {
   return VW{_mm512_shuffle_i32x4(a.raw, b.raw, 0x88)};
@@ -43,8 +43,8 @@ HWY_INLINE VW odd_blocks(VW a, VW b) {
   return VW{_mm512_shuffle_i32x4(a.raw, b.raw, 0xdd)};
 }
 
-// Swaps rows and columns of blocks of 128 bits: vectors 4 k to 4 k + 3 are keys 4 k to 4 k + 3 as
-// the 128-bit stages below have left them.
+// Swaps rows and columns of blocks of 128 bits. Vectors 4 k to 4 k + 3 have keys 4 k to 4 k + 3.
+// Within each block, transpose_fours() has transposed the words.
 template <class DW>
 HWY_INLINE void transpose_blocks(DW d, hn::Vec<DW>* rows) {
   if constexpr (hn::MaxLanes(d) == 8) {
@@ -69,7 +69,8 @@ HWY_INLINE void transpose_blocks(DW d, hn::Vec<DW>* rows) {
   }
 }
 
-// Makes rows[i + w] of rows i to i + 3: in each 128-bit block, word w of its four words of each.
+// Transposes rows i to i + 3 within blocks of 128 bits: a block of rows[i + w] becomes word w of
+// that block in each of the four rows.
 template <typename Load>
 HWY_INLINE void transpose_fours(Load&& load, int i, VWords* rows) {
   const DWords d;
@@ -85,8 +86,8 @@ HWY_INLINE void transpose_fours(Load&& load, int i, VWords* rows) {
   rows[i + 3] = hn::BitCast(d, hn::InterleaveUpper(d64, ab_high, ce_high));
 }
 
-// Computes rows[w] = word w of kLanes keys, of which load(i) gives those of key i; calls
-// meanwhile() for every 128 bytes.
+// Computes rows[w] = word w of kLanes keys; load(i) returns the words of key i. Calls meanwhile()
+// for every 128 bytes.
 template <typename Load, typename Meanwhile>
 HWY_INLINE void transpose(Load&& load, VWords* rows, Meanwhile&& meanwhile) {
   PAGODA_UNROLL
@@ -97,8 +98,8 @@ HWY_INLINE void transpose(Load&& load, VWords* rows, Meanwhile&& meanwhile) {
   transpose_blocks(DWords(), rows);
 }
 
-// Transposes kLanes words of each key; key(i) points to the first of key i. Stores them to the
-// tile.
+// Transposes kLanes words of each of kLanes keys, and stores them to the tile. key(i) points to the
+// first word of key i.
 template <typename Dots, typename Key, typename Meanwhile>
 HWY_INLINE void transpose_words(Key&& key, std::uint32_t* tile, Meanwhile&& meanwhile) {
   VWords rows[kLanes];
@@ -112,8 +113,8 @@ HWY_INLINE void transpose_words(Key&& key, std::uint32_t* tile, Meanwhile&& mean
   }
 }
 
-// Transposes keys to a tile, in which a kind of products (Dots) has kTileWords of each.
-// keys + offsets[i]: entry i of kLanes; tile: where the first one's first word goes. Whole vectors of
+// Transposes kLanes keys to a tile, in which a kind (Dots) has kTileWords words for each word of a
+// key. keys + offsets[i]: key i; tile: the place of the first key's first word. Whole vectors of
 // words are written.
 template <typename Dots, typename Meanwhile>
 HWY_INLINE void transpose_keys(const std::byte* keys, const std::int64_t* offsets,
@@ -132,8 +133,8 @@ HWY_INLINE void transpose_keys(const std::byte* keys, const std::int64_t* offset
   transpose_words<Dots>([&](int i) { return rest + i * kBytes; }, tile, meanwhile);
 }
 
-// Widens the elements of a word to float32, in memory's order: `first`, and `second` where there
-// are two.
+// Widens the elements of a word to float32, in memory's order: `first`, and `second` if there are
+// two.
 template <typename T>
 struct Words;
 

@@ -1,5 +1,5 @@
-// Metal's mathematics (metal_stdlib). CUDA has functions of the same names outside any namespace, so
-// ours have names of their own, which macros put in place.
+// Metal's mathematics (metal_stdlib). CUDA has functions of the same names outside any namespace.
+// So ours have names of their own, and macros replace Metal's names by them.
 #ifndef PAGODA_CUDA_METAL_MATH_H
 #define PAGODA_CUDA_METAL_MATH_H
 
@@ -77,7 +77,7 @@ PAGODA_OF_INTEGERS(uint)
 PAGODA_OF_INTEGERS(long)
 PAGODA_OF_INTEGERS(ulong)
 #undef PAGODA_OF_INTEGERS
-// Returns the lesser, or the number beside a NaN; so does max.
+// Returns the lesser; if one of the two is NaN, returns the other. So does max.
 PAGODA_DEVICE float pagoda_min(float x, float y) {
   return ::fminf(x, y);
 }

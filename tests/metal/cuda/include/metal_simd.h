@@ -1,5 +1,5 @@
 // Functions that Metal's threads call together (metal_stdlib): those of a SIMD group, barriers, and
-// atomics. All lanes of a warp take part in each, as Metal asks of ours.
+// atomics. All lanes of a warp call each of them, as our kernels do on Metal.
 #ifndef PAGODA_CUDA_METAL_SIMD_H
 #define PAGODA_CUDA_METAL_SIMD_H
 
@@ -16,7 +16,7 @@ PAGODA_DEVICE void simdgroup_barrier(mem_flags) {
   __syncwarp();
 }
 
-// Returns a value of at most 32 bits, as it travels.
+// Returns a value of at most 32 bits in the word that lanes exchange.
 template <typename T>
 PAGODA_DEVICE uint travelling_bits(T value) {
   static_assert(sizeof(T) <= sizeof(uint), "lanes exchange 32 bits");

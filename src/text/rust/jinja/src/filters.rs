@@ -1,4 +1,4 @@
-//! Filters and tests of Jinja2 that minijinja lacks or means otherwise.
+//! Filters and tests of Jinja2 that minijinja lacks or implements differently.
 
 use minijinja::value::{Kwargs, Rest, Tuple, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, Value, filters};
@@ -11,7 +11,7 @@ use crate::python_operators::{self, escaped};
 use crate::python_text;
 use crate::python_tuples::Group;
 
-/// The filter that source.rs puts into loops; no template has a reason to name it.
+/// The filter that source.rs inserts into loops; templates do not use this name.
 pub const LOOPED: &str = "pagoda_looped";
 
 pub fn add_to(environment: &mut Environment) {
@@ -43,7 +43,7 @@ fn invalid(detail: String) -> Error {
     Error::new(ErrorKind::InvalidOperation, detail)
 }
 
-/// Returns a value's length, which is 0 for an undefined one.
+/// Returns a value's length; 0 if it is undefined.
 fn length(value: &Value) -> Result<usize, Error> {
     if value.is_undefined() {
         return Ok(0);
@@ -115,7 +115,7 @@ fn wordcount(value: &Value) -> Result<usize, Error> {
     Ok(words.filter(|word| !word.is_empty()).count())
 }
 
-/// Writes each word with a capital and the rest in lower case. A word begins behind white space and some signs.
+/// Capitalises the first letter of each word and lowercases the rest. White space and some signs separate words.
 fn title(value: &Value) -> Result<String, Error> {
     let text = python_text::text(value)?;
     let separates =
@@ -138,7 +138,7 @@ fn list(value: &Value) -> Result<Value, Error> {
     Ok(list_of(value.try_iter()?.collect()))
 }
 
-/// Returns the value that a loop goes through, and refuses none: minijinja takes it for something empty.
+/// Returns the value that a loop iterates over. Refuses `none`, which minijinja would treat as an empty list.
 fn looped(value: &Value) -> Result<Value, Error> {
     if value.is_none() {
         return Err(invalid("expected something to loop over, got none".to_string()));
@@ -155,7 +155,7 @@ fn groupby(value: Value, args: Rest<Value>, kwargs: Kwargs) -> Result<Value, Err
     let pairs = filters::groupby(value, Some(&attribute), Kwargs::from_iter(given))?;
     let groups = pairs.try_iter()?.map(|pair| {
         let items: Vec<Value> = pair.get_item(&Value::from(1))?.try_iter()?.collect();
-        // The first item's spelling names a group of items that differ in case.
+        // If the keys of a group's items differ in case, the group gets the first item's key.
         let mut grouper = items.first().cloned().unwrap_or_default();
         for part in attribute.split('.') {
             let key = part.parse::<usize>().map_or_else(|_| Value::from(part), Value::from);
@@ -173,7 +173,7 @@ fn is_iterable(value: &Value) -> bool {
     !value.is_none() && value.try_iter().is_ok()
 }
 
-/// Returns whether a value has a length and takes an index: strings and dicts too, as in Python.
+/// Returns whether a value has a length and can be indexed, like a sequence in Python: strings and dicts too.
 fn is_sequence(value: &Value) -> bool {
     match value.kind() {
         ValueKind::Undefined | ValueKind::String | ValueKind::Seq | ValueKind::Map => true,

@@ -1,4 +1,4 @@
-//! minijinja set up as transformers sets up Jinja2, and templates compiled for it.
+//! Sets up minijinja like transformers sets up Jinja2, and compiles templates for it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,9 +18,9 @@ mod python_text;
 mod python_tuples;
 mod source;
 
-/// Instructions that one rendering may take. A conversation of a thousand messages takes some hundred thousand.
+/// The most instructions of one rendering. A conversation of a thousand messages takes some hundred thousand.
 const FUEL: u64 = 5_000_000;
-/// The function that makes a list that may change.
+/// The function that builds a list that can change.
 const LIST: &str = "[]";
 
 fn raise_exception(message: String) -> Result<Value, Error> {
@@ -44,7 +44,7 @@ fn environment() -> Environment<'static> {
     environment.add_function("raise_exception", raise_exception);
     environment.add_function("joiner", minijinja_contrib::globals::joiner);
     filters::add_to(&mut environment);
-    // No template can name these: compiled ones call them in the place of operators.
+    // Templates cannot write these names. Compiled templates call the filters in place of operators.
     environment.add_filter("%", python_operators::modulo);
     environment.add_filter("+", python_operators::add);
     environment.add_filter("~", python_operators::concatenate);
@@ -61,16 +61,16 @@ pub struct Program {
     environment: Environment<'static>,
     instructions: Instructions<'static>,
     blocks: BTreeMap<&'static str, Instructions<'static>>,
-    // The last to leave: the instructions point into them.
+    // Dropped last, because the instructions point into these strings.
     _names: Vec<Arc<str>>,
 }
 
 impl Program {
     pub fn compile(name: &str, text: &str) -> Result<Program, Error> {
-        // Jinja2 reads all line ends as one.
+        // Like Jinja2, treats all kinds of line ends as \n.
         let text = source::rewritten(&text.replace("\r\n", "\n").replace('\r', "\n"));
         let (name, text): (Arc<str>, Arc<str>) = (Arc::from(name), Arc::from(text));
-        // The compiled template borrows both; they do not move, and leave with it.
+        // The compiled template borrows both strings. They do not move, and `_names` drops them after it.
         let (static_name, static_text): (&'static str, &'static str) =
             unsafe { (&*Arc::as_ptr(&name), &*Arc::as_ptr(&text)) };
         let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?;
@@ -109,7 +109,7 @@ impl Program {
     }
 }
 
-/// Refuses to compare two literals that have no order. The compiler computes such comparisons, so that
+/// Refuses comparisons of two literals that have no order. minijinja's compiler evaluates such comparisons itself, so
 /// python_operators.rs never sees them.
 fn check_literals(text: &str, syntax: SyntaxConfig) -> Result<(), Error> {
     let tokens: Vec<(Token, Span)> =
@@ -141,8 +141,8 @@ fn check_literals(text: &str, syntax: SyntaxConfig) -> Result<(), Error> {
     Ok(())
 }
 
-/// Lists that are written come from functions, which make new ones each time: LIST of the items on the stack, and others, whose
-/// names go to `names`, of constants.
+/// Makes a template's list expressions build lists that can change. The function LIST builds a list from the items on
+/// the stack. Each constant list gets a function of its own that copies it; `names` keeps that function's name alive.
 fn take_python_lists(
     instructions: &mut Instructions<'static>,
     environment: &mut Environment<'static>,
@@ -170,8 +170,8 @@ fn take_python_lists(
     }
 }
 
-/// Replaces operators by filters with Python's rules. A filter takes its values from the stack as an operator does.
-/// `adds`: also `+`, which differs where text is marked safe, where lists change, and for the pairs of `groupby`.
+/// Replaces operators by filters with Python's rules. A filter reads its values from the stack like an operator.
+/// `adds`: replaces `+` too, which differs for text marked safe, for lists that change, and for the pairs of `groupby`.
 fn take_python_operators(instructions: &mut Instructions, adds: bool) {
     const NOT_CACHED: u8 = !0;
     let mut index = 0;

@@ -1,9 +1,9 @@
-//! The arguments of a call from a template, by place or by name, as Python's functions take them.
+//! The arguments of a call in a template, bound by position or by name as in Python.
 
 use minijinja::value::{Kwargs, Rest};
 use minijinja::{Error, ErrorKind, Value};
 
-/// Longest text that padding may make; a template that needs more is stopped for its memory anyway.
+/// The largest width to which text may be padded.
 const MAX_WIDTH: i64 = 1 << 20;
 
 pub struct Arguments {
@@ -22,7 +22,7 @@ impl Arguments {
         Arguments::bind(&args, names)
     }
 
-    /// Binds the arguments of a method, where those by name come last.
+    /// Binds the arguments of a method; keyword arguments are the last item of `args`.
     pub fn bind(args: &[Value], names: &'static [&'static str]) -> Result<Arguments, Error> {
         let (by_name, by_place) = match args.split_last() {
             Some((last, rest)) if last.is_kwargs() => (Some(last), rest),
@@ -44,7 +44,7 @@ impl Arguments {
         Ok(Arguments { names, values })
     }
 
-    /// Returns an argument; None where it is absent, and where it is none and that stands for absent.
+    /// Returns an argument; None if it is absent or `none`, for parameters whose `none` means absent.
     pub fn get(&self, index: usize) -> Option<&Value> {
         self.values[index].as_ref().filter(|value| !value.is_none())
     }
@@ -76,7 +76,7 @@ impl Arguments {
         integer.map(Some).ok_or_else(|| self.wrong(index, "an integer"))
     }
 
-    /// Returns a number of characters to fill up to.
+    /// Returns the number of characters to which a text is padded. `absent`: the default.
     pub fn width(&self, index: usize, absent: Option<i64>) -> Result<usize, Error> {
         let width = self.optional_integer(index)?.or(absent);
         let width = width.filter(|width| *width <= MAX_WIDTH);

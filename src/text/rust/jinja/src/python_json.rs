@@ -1,4 +1,4 @@
-//! `json.dumps` as Python does it: chat templates print tools and arguments with it, and models know that spacing.
+//! `json.dumps` like Python's. Chat templates print tools and arguments with it, and models are trained on its spacing.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,8 @@ use minijinja::{Error, ErrorKind, Value};
 
 use crate::python_arguments::Arguments;
 
-/// Deeper values than a request can hold (the JSON reader stops at 128) end with an error, not on the stack's end.
+/// A deeper value is an error, so that it cannot overflow the stack. Values of a request are less deep: the JSON reader
+/// stops at 128.
 const MAX_DEPTH: usize = 256;
 
 struct Format {
@@ -18,7 +19,7 @@ struct Format {
     ascii: bool,
 }
 
-/// Applies the filter `tojson(ensure_ascii=False, indent=None, separators=None, sort_keys=False)`; nothing is escaped
+/// Applies the filter `tojson(ensure_ascii=False, indent=None, separators=None, sort_keys=False)`. It escapes nothing
 /// for HTML.
 pub fn tojson(value: &Value, args: Rest<Value>, kwargs: Kwargs) -> Result<Value, Error> {
     let names = &["ensure_ascii", "indent", "separators", "sort_keys"];
@@ -101,7 +102,7 @@ fn write_map(out: &mut String, value: &Value, format: &Format, depth: usize) -> 
     out.push('{');
     for key in keys {
         separate(out, format, &mut is_first, depth + 1);
-        // A key that is no string is written as the string of its JSON form, as Python does.
+        // A key that is not a string is written as its JSON text in quotes, as in Python.
         let mut text = String::new();
         match key.as_str() {
             Some(key) => text.push_str(key),
@@ -159,7 +160,8 @@ fn write_string(out: &mut String, text: &str, ascii: bool) {
     out.push('"');
 }
 
-/// Writes a number as Python's repr: the shortest digits that read back, with an exponent below 1e-4 and from 1e16.
+/// Writes a number like Python's repr: the shortest digits that read back exactly, with an exponent below 1e-4 and from
+/// 1e16.
 pub fn float(number: f64) -> String {
     if number.is_nan() {
         return "NaN".to_string();

@@ -1,8 +1,8 @@
-//! Lists that a template changes: `{% set _ = ids.append(id) %}`. minijinja's lists never change, so where a template's text
-//! has such a method, lib.rs has the lists that it writes made here.
+//! Lists that a template changes: `{% set _ = ids.append(id) %}`. minijinja's lists are immutable. If a template calls
+//! such a method, lib.rs builds the template's lists with this module.
 //!
-//! A list holds text, numbers, other lists and dicts, and never itself, however deep within them: it could neither be printed
-//! nor freed.
+//! A list holds text, numbers, other lists and dicts. It cannot hold itself at any depth, because it could then neither
+//! be printed nor freed.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,9 +11,9 @@ use minijinja::{Error, ErrorKind, Value};
 
 use crate::python_arguments::Arguments;
 
-/// Python's methods that change a list, and are here.
+/// The methods of Python that change a list, as far as they are supported.
 const CHANGES: [&str; 7] = ["append", "extend", "insert", "pop", "remove", "clear", "reverse"];
-/// As deep as printing goes.
+/// The same limit as for printing (python_text.rs).
 const MAX_DEPTH: usize = 250_000;
 
 /// Returns whether the text of a template may change a list.
@@ -48,7 +48,7 @@ pub fn list_of(items: Vec<Value>) -> Value {
     Value::from_object(List(Mutex::new(items)))
 }
 
-/// Returns a constant's own copy, whose lists may change.
+/// Returns a copy of a constant in which every list can change.
 pub fn copy_of(constant: &Value) -> Value {
     let items = || constant.try_iter().into_iter().flatten().map(|item| copy_of(&item)).collect();
     match constant.kind() {
@@ -74,7 +74,7 @@ fn check(value: &Value, list: &Arc<List>, depth: usize) -> Result<(), Error> {
             }
             value.try_iter()?.try_for_each(|item| check(&item, list, depth + 1))
         }
-        // A namespace may come to hold the list later.
+        // A namespace is refused, because it may hold the list later.
         ValueKind::Map if !is_namespace(value) => value
             .try_iter()?
             .try_for_each(|key| check(&value.get_item(&key)?, list, depth + 1)),
@@ -90,7 +90,7 @@ fn is_namespace(value: &Value) -> bool {
     value.as_object().is_some_and(|object| object.type_name().ends_with("::Namespace"))
 }
 
-/// Returns the place that an index means; None: before the first one.
+/// Returns the position of a Python index; None if it is before the first item.
 fn place_of(index: i64, length: usize) -> Option<usize> {
     let place = if index < 0 { index + length as i64 } else { index };
     usize::try_from(place).ok()
@@ -115,7 +115,7 @@ fn extend(list: &Arc<List>, more: &Value) -> Result<(), Error> {
     Ok(())
 }
 
-/// Calls a method that changes the list; None: it is another one.
+/// Calls a method that changes the list; returns None for other methods.
 pub fn change(value: &Value, method: &str, args: &[Value]) -> Result<Option<Value>, Error> {
     if !CHANGES.contains(&method) {
         return Ok(None);

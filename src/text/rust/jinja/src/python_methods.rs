@@ -1,4 +1,5 @@
-//! Methods of Python's str, list and dict that minijinja-contrib's pycompat lacks or means otherwise; it has the others.
+//! Methods of Python's str, list and dict that minijinja-contrib's pycompat lacks or implements differently. pycompat
+//! has the others.
 
 use minijinja::value::{Tuple, ValueKind};
 use minijinja::{Error, ErrorKind, State, Value};
@@ -48,7 +49,7 @@ fn list_method(value: &Value, method: &str, args: &[Value]) -> Result<Option<Val
     }
 }
 
-/// Returns whether str counts a character as white space: Unicode's, and four separators of ASCII.
+/// Returns whether Python's str counts a character as white space: Unicode's white space and four separators of ASCII.
 pub fn is_space(character: char) -> bool {
     character.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&character)
 }
@@ -195,7 +196,7 @@ fn string_method(text: &str, method: &str, args: &[Value]) -> Result<Option<Valu
             let arguments = bind(&["tabsize"])?;
             Value::from(expand_tabs(text, arguments.width(0, Some(8))?))
         }
-        // Folding differs from lower case in few letters; this one is in use.
+        // Case folding differs from lower case in few letters. Only 'ß' is handled here.
         "casefold" => Value::from(text.to_lowercase().replace('ß', "ss")),
         "swapcase" => Value::from(text.chars().map(swapped).collect::<String>()),
         "title" => Value::from(title(text)),
@@ -218,8 +219,7 @@ pub fn replace(text: &str, old: &str, new: &str, count: Option<i64>) -> String {
     }
 }
 
-/// Returns the part from the arguments `start` to `end`, which count characters, and the number of characters before
-/// it.
+/// Returns the part of the text between the arguments `start` and `end`, and the number of characters before it.
 fn range<'a>(text: &'a str, arguments: &Arguments) -> Result<(&'a str, usize), Error> {
     let (start, end) = (arguments.optional_integer(1)?, arguments.optional_integer(2)?);
     if start.is_none() && end.is_none() {
@@ -255,13 +255,13 @@ pub enum Side {
     Both,
 }
 
-/// Fills up to `width` characters on a side.
+/// Pads a text to `width` characters on one side or both.
 pub fn pad(text: &str, width: usize, fill: char, side: Side) -> String {
     let missing = width.saturating_sub(text.chars().count());
     let left = match side {
         Side::Left => missing,
         Side::Right => 0,
-        // CPython's: the odd one goes to the left of an odd width.
+        // As in CPython: if the width is odd, the left side gets the odd fill character.
         Side::Both => missing / 2 + (missing & width & 1),
     };
     let filled = |count: usize| std::iter::repeat_n(fill, count);
@@ -291,8 +291,8 @@ fn swapped(character: char) -> String {
     }
 }
 
-/// Returns the form of a letter where a word begins. A letter of two, such as 'ǆ', has a special form there. Where the
-/// capital of a letter is two letters, only the first is one there: 'Ss' for 'ß'.
+/// Returns a letter in title case, its form at the start of a word. Digraphs such as 'ǆ' have a form of their own. If
+/// the capital has two letters, only the first is upper case: 'Ss' for 'ß'.
 fn titled(character: char) -> String {
     let alone = match character {
         'Ǆ'..='ǆ' => 'ǅ',
@@ -309,7 +309,7 @@ fn titled(character: char) -> String {
     alone.to_string()
 }
 
-/// Makes the first letter of each run of letters that have a case a capital.
+/// Capitalises the first letter of each run of letters that have case.
 fn title(text: &str) -> String {
     let has_case =
         |c: char| c.is_lowercase() || c.is_uppercase() || matches!(c, 'ǅ' | 'ǈ' | 'ǋ' | 'ǲ');
@@ -320,7 +320,7 @@ fn title(text: &str) -> String {
         if run.is_empty() {
             out.push(first);
         } else {
-            // As a whole: a sigma at its end has a form of its own.
+            // The run is lowercased as a whole, because a sigma at its end has a form of its own.
             let first_length: usize = first.to_lowercase().map(char::len_utf8).sum();
             out.push_str(&titled(first));
             out.push_str(&run.to_lowercase()[first_length..]);
@@ -345,8 +345,7 @@ fn classify(text: &str, method: &str) -> Option<bool> {
     })
 }
 
-/// Returns whether a character is a decimal digit. Digits of other scripts come in runs of ten; fractions and numerals
-/// do not, and are no digits.
+/// Returns whether a numeric character is a decimal digit. Digits of all scripts are; fractions and numerals are not.
 fn is_decimal(character: char) -> bool {
     !matches!(character as u32, 0xB2..=0xBE | 0x2070..=0x218F | 0x2460..=0x24FF | 0x2776..=0x2793 | 0x3007..=0x3029 | 0x3192..=0x32CB)
 }

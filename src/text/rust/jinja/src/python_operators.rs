@@ -1,6 +1,6 @@
-//! Operators that mean something else in Python than in minijinja. `%` formats strings, a negative step walks
-//! backwards, and `~` prints numbers as Python does. Text that is added to text marked safe is escaped, and only values
-//! that have an order are less or greater. lib.rs puts them into compiled templates.
+//! Operators that differ between Python and minijinja. `%` formats strings, a negative step iterates backwards, and `~`
+//! prints numbers as Python does. Text added to text marked safe is escaped. `<` and `>` refuse values that have no
+//! order. lib.rs puts these operators into compiled templates.
 
 use std::cmp::Ordering;
 
@@ -37,7 +37,7 @@ fn unsupported(operator: &str, left: &Value, right: &Value) -> Error {
     invalid(format!("tried to use {operator} operator on unsupported types {left} and {right}"))
 }
 
-/// Computes `text % values`, or the remainder, which has the divisor's sign.
+/// Computes `text % values`, or the remainder of numbers, which has the divisor's sign.
 pub fn modulo(left: &Value, right: &Value) -> Result<Value, Error> {
     if let Some(text) = left.as_str() {
         return printf(text, left.is_safe(), right);
@@ -75,7 +75,7 @@ fn printf(text: &str, is_safe: bool, values: &Value) -> Result<Value, Error> {
     Ok(if is_safe { Value::from_safe_string(text) } else { Value::from(text) })
 }
 
-/// Computes `left + right`, for templates that mark text as safe.
+/// Computes `left + right` for templates that mark text as safe, change lists or use `groupby`.
 pub fn add(left: &Value, right: &Value) -> Result<Value, Error> {
     if let (Some(a), Some(b)) = (left.as_str(), right.as_str()) {
         return Ok(match left.is_safe() || right.is_safe() {
@@ -98,7 +98,7 @@ pub fn add(left: &Value, right: &Value) -> Result<Value, Error> {
     Ok(if is_tuple(left) { Value::from(Tuple::from(items)) } else { list_of(items) })
 }
 
-/// Compares two values. Numbers have an order among one another, and so do strings, lists and tuples.
+/// Compares two numbers, two strings, two lists or two tuples. Other values have no order.
 fn compare(left: &Value, right: &Value, operator: &str) -> Result<Option<Ordering>, Error> {
     if let (Some(a), Some(b)) = (left.as_str(), right.as_str()) {
         return Ok(Some(a.cmp(b)));
@@ -139,7 +139,7 @@ pub fn greater_or_equal(left: &Value, right: &Value) -> Result<bool, Error> {
     compare(left, right, ">=").map(|order| order.is_some_and(Ordering::is_ge))
 }
 
-/// Escapes text for HTML, as the library that Jinja2 marks text with does it; what is marked safe stays as it is.
+/// Escapes text for HTML like Jinja2's library MarkupSafe; text marked safe stays as it is.
 pub fn escaped(value: &Value) -> String {
     let text = value.as_str().unwrap_or_default();
     if value.is_safe() {
@@ -165,7 +165,7 @@ pub fn concatenate(left: &Value, right: &Value) -> Result<Value, Error> {
     Ok(Value::from(out))
 }
 
-/// The places that `start:stop:step` takes out of `length`.
+/// The positions that `start:stop:step` selects from `length` items.
 struct Places {
     first: usize,
     count: usize,

@@ -1,4 +1,4 @@
-//! `str` and `repr` of values as Python writes them: what `{{ value }}`, `~` and the filter `string` print.
+//! `str` and `repr` of values as in Python. `{{ value }}`, `~` and the filter `string` print them.
 
 use minijinja::value::ValueKind;
 use minijinja::{Error, ErrorKind, Value};
@@ -6,7 +6,8 @@ use minijinja::{Error, ErrorKind, Value};
 use crate::python_json;
 use crate::python_tuples::is_tuple;
 
-/// A template can nest a list a few hundred thousand levels deep, and each takes some stack.
+/// The deepest nesting that is printed, because each level takes some stack. Templates can nest lists a few hundred
+/// thousand levels deep.
 const MAX_DEPTH: usize = 250_000;
 
 pub fn text(value: &Value) -> Result<String, Error> {
@@ -115,8 +116,8 @@ fn write_code(out: &mut String, code: u32) {
     });
 }
 
-/// Returns whether Python prints a character as it is. Rust's rule for strings is Python's, once a letter stands in
-/// front: accents are printed behind one.
+/// Returns whether Python's repr prints a character as it is. Rust's escape_debug has the same rule, but escapes a
+/// combining accent at the start of a text. So a letter is put before the character.
 pub fn is_printable(character: char) -> bool {
     let text = ['a', character].iter().collect::<String>();
     matches!(character, '\'' | '"' | '\\') || text.escape_debug().count() == 2

@@ -1,11 +1,11 @@
-//! Tuples: minijinja's own, and the pairs of `groupby`.
+//! Tuples: minijinja's own, and the pairs that `groupby` returns.
 
 use std::sync::Arc;
 
 use minijinja::Value;
 use minijinja::value::{Enumerator, Object, ObjectRepr};
 
-/// A pair of `groupby`: its two items have names, too.
+/// A pair that `groupby` returns. Its two items also have names.
 #[derive(Debug)]
 pub struct Group {
     pub grouper: Value,

@@ -1,14 +1,14 @@
-//! The text that minijinja reads in the place of a template's, so that it means what Jinja2 takes the template for:
-//! - {% generation %} blocks of transformers, which mark a model's own text for training, print what is in them, and what they
-//!   set is set in them alone;
-//! - the newline behind {% raw %} is text, unlike that behind other tags;
-//! - what a loop goes through is asked for first whether it can be (filters.rs).
-//! Every line stays where it is.
+//! Rewrites the text of a template, so that minijinja reads it like Jinja2:
+//! - the blocks {% generation %} of transformers, which mark a model's own text for training, become `with` blocks.
+//!   They print their content, and variables set in them are local;
+//! - the newline after {% raw %} is text, unlike the newline after other tags;
+//! - the iterable of a loop is checked first by the filter LOOPED (filters.rs).
+//! Line numbers stay the same.
 
 use crate::filters::LOOPED;
 
-/// Names and keywords of a tag's text outside of brackets and strings, with the places where they begin; and every other
-/// character there.
+/// Iterates over the names, keywords and other single characters of a tag's text, with their positions. Text in
+/// brackets and strings is skipped.
 struct Words<'a> {
     text: &'a str,
     place: usize,
@@ -63,7 +63,7 @@ fn string_length(text: &str) -> usize {
     text.len()
 }
 
-/// Returns the bytes of the tag that begins the text, with both marks; None where it does not end.
+/// Returns the number of bytes of the tag at the start of the text, with both marks; None if the tag has no end.
 fn tag_length(text: &str, close: &str) -> Option<usize> {
     let inside = &text[2..];
     let mut words = Words::of(inside);
@@ -76,13 +76,13 @@ fn tag_length(text: &str, close: &str) -> Option<usize> {
     None
 }
 
-/// Returns a tag's text between its signs.
+/// Returns a tag's text without the signs - and + at its ends.
 fn without_signs(inside: &str) -> &str {
     let inside = inside.strip_prefix(['-', '+']).unwrap_or(inside);
     inside.strip_suffix(['-', '+']).unwrap_or(inside)
 }
 
-/// Makes `for x in messages if x` go through what LOOPED makes of its messages.
+/// Rewrites `for x in messages if x` to `for x in (messages)|LOOPED if x`; returns None for other tags.
 fn with_looped(inside: &str) -> Option<String> {
     let all = without_signs(inside);
     let mut words = Words::of(all).filter(|(_, word)| !word.trim().is_empty());
@@ -100,7 +100,7 @@ fn with_looped(inside: &str) -> Option<String> {
     is_there.then(|| format!("{before} ({looped})|{LOOPED} {after}"))
 }
 
-/// Returns the bytes up to the tag that ends a raw block; None where there is none.
+/// Returns the number of bytes before the tag that ends a raw block; None if there is no such tag.
 fn raw_length(text: &str) -> Option<usize> {
     text.match_indices("{%").map(|(place, _)| place).find(|place| {
         let inside = text[place + 2..].split("%}").next().unwrap_or_default();
@@ -108,12 +108,12 @@ fn raw_length(text: &str) -> Option<usize> {
     })
 }
 
-/// Writes the raw block that begins the text, as far as its last tag.
+/// Writes the raw block at the start of the text, up to the mark that opens its end tag; returns the bytes read.
 fn write_raw(out: &mut String, text: &str, length: usize) -> usize {
     let inside = &text[2..length - 2];
     out.push_str("{%");
     out.push_str(inside);
-    // A plus keeps the newline.
+    // A plus keeps the newline after the tag.
     out.push_str(if inside.ends_with(['-', '+']) { "%}" } else { "+%}" });
     let Some(raw) = raw_length(&text[length..]) else {
         out.push_str(&text[length..]);
@@ -121,14 +121,14 @@ fn write_raw(out: &mut String, text: &str, length: usize) -> usize {
     };
     let end = length + raw;
     out.push_str(&text[length..end]);
-    // White space that begins in the tag's own line is no indentation of the one that ends the block.
+    // If the whole block is on one line, the white space before its end tag is text, not indentation. A plus keeps it.
     let is_bare = !text[end + 2..].starts_with(['-', '+']);
     let stands_alone = text[length..end].contains('\n');
     out.push_str(if is_bare && !stands_alone { "{%+" } else { "{%" });
     end + 2
 }
 
-/// Writes the tag that begins the text; returns its length, or that of the block that it begins.
+/// Writes the tag at the start of the text, or its raw block; returns the bytes read.
 fn write_tag(out: &mut String, text: &str) -> usize {
     if text.starts_with("{#") {
         let length = text.find("#}").map_or(text.len(), |place| place + 2);

@@ -1,17 +1,16 @@
-//! Chat templates and grammars are programs from outside. One runs (or is compiled) on a thread of its own, where
-//! - the stack is large enough for the deepest nesting that its fuel can build (values drop, compare and print
+//! Runs untrusted programs: chat templates, and compilations of grammars. Each job has a thread of its own, where
+//! - the stack is large enough for the deepest nesting that a job can build (values are dropped, compared and printed
 //!   recursively);
-//! - memory and time have limits, which the allocator watches: a template needs few instructions to double a string. Time is the
-//!   processor's, so that a job is no more likely to be stopped on a busy machine or at a low priority.
+//! - memory and time have limits, which the allocator checks, because a template doubles a string in few instructions.
+//!   Time is CPU time, so that a busy machine or a low priority does not cause more stops.
 //!
-//! A job that has passed a limit gets no more memory, and so unwinds: handle_alloc_error may panic, and everything on its way
-//! gives back what it holds. The job ends, its thread with it, and nothing of it stays taken. Rust aborts instead
-//! unless its error hook says otherwise, which pagoda_alloc_error sets. A job beyond its time that asks for no memory
-//! just then cannot be stopped. Its caller goes on without it. As long as such jobs are still at work, they are
-//! counted, and hold up others of their sandbox.
+//! A job that exceeds a limit gets no more memory, and so it unwinds: handle_alloc_error panics, and destructors free
+//! all the job's memory. By default Rust aborts instead; pagoda_alloc_error changes that. An overdue job that allocates
+//! no memory cannot be stopped. Its caller returns without it. Overdue jobs are counted as long as they run, and too
+//! many of them block new jobs of their sandbox.
 //!
-//! A system that has no memory or no thread left is not the request's fault. Code that lacks it unwinds in the same way
-//! (`caught`), and its error begins with LACK. So the client is not told that the request was wrong.
+//! If the system has no memory or thread left, that is not the request's fault. Code that fails for this reason unwinds
+//! in the same way (`caught`), and its error begins with LACK. So the client is not told that the request was wrong.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -22,19 +21,19 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Address space; only what is touched becomes memory. Measured: fuel for 5 million instructions nests a list 800,000 deep,
-/// and printing that takes 280 MB.
+/// Address space; only touched pages become memory. As measured, 5 million instructions can nest a list 800,000 deep,
+/// and printing it takes 280 MB.
 const STACK_BYTES: usize = 1 << 30;
-/// Allocations between two looks at the clock; a large one looks at once.
+/// Allocations between two checks of the clock; a large allocation is always checked.
 const ALLOCATIONS_PER_LOOK: u32 = 1024;
 const LARGE_ALLOCATION: usize = 1 << 16;
-/// Between two looks at the time of a job that has nearly used its own.
+/// The shortest wait before the time of a job is checked again.
 const SHORTEST_WAIT: Duration = Duration::from_millis(10);
-/// The reciprocal of a share of a processor: a job that gets less hangs for other reasons.
+/// A job that gets less than 1/30 of a core counts as blocked, and is stopped too.
 const SMALLEST_SHARE: u32 = 30;
-/// For a job beyond its time to ask for memory, and to unwind.
+/// How long an overdue job may take to allocate memory and unwind.
 const TIME_TO_STOP: Duration = Duration::from_millis(200);
-/// Jobs beyond their time that are still at work: no further one is started beside so many.
+/// A new job starts only while fewer overdue jobs than this still run.
 const MAX_OVERDUE: usize = 4;
 
 #[derive(Clone, Copy)]
@@ -44,28 +43,28 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Adds `times` times the memory that a job's input takes.
+    /// Adds memory for a job's input: `times` bytes for each of its `num_bytes` bytes.
     pub fn with_input(self, num_bytes: usize, times: usize) -> Limits {
         let num_bytes = self.num_bytes.saturating_add(num_bytes.saturating_mul(times));
         Limits { num_bytes, ..self }
     }
 }
 
-/// How errors begin that tell of the system's lack; text/rust_bridge.h knows it.
+/// The prefix of errors that the system's lack of memory or threads causes; text/rust_bridge.h knows it.
 const LACK: &str = "lack: ";
 const NO_MEMORY: &str = "the system has no memory left";
 
 pub enum Failure {
     /// The job's own error, or a panic.
     Failed(String),
-    /// A limit was passed.
+    /// A limit was exceeded.
     Stopped(String),
     /// The system has no memory or no thread left.
     Lacking(String),
 }
 
 impl Failure {
-    /// Returns the error of a limit that was passed. `in_words`: makes it from the limit's name.
+    /// Returns the error message. `in_words` adds words to the message of an exceeded limit.
     pub fn message(self, in_words: impl FnOnce(&str) -> String) -> String {
         match self {
             Failure::Failed(message) => message,
@@ -97,7 +96,7 @@ impl Excess {
     }
 }
 
-/// Where jobs of one kind run. Thread-safe.
+/// Runs jobs of one kind, and counts the overdue ones. Thread-safe.
 #[derive(Default)]
 pub struct Sandbox {
     num_overdue: Arc<AtomicUsize>,
@@ -107,7 +106,7 @@ pub struct Sandbox {
 enum State {
     Running,
     Done,
-    /// The caller has gone on without the job.
+    /// The caller has returned without waiting any longer.
     Overdue,
 }
 
@@ -130,7 +129,7 @@ impl Signal {
         self.changed.notify_one();
     }
 
-    /// Waits for the job's end; false: the job is beyond its time and still at work.
+    /// Waits for the job's end; returns false if the job has exceeded its time and still runs.
     fn wait<T>(&self, thread: &JoinHandle<T>, limit: Duration) -> bool {
         let start = Instant::now();
         let is_running = |state: &mut State| *state == State::Running;
@@ -162,17 +161,17 @@ impl Signal {
 
 fn read_clock(clock: libc::clockid_t) -> Option<Duration> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // Writes to `time` alone.
+    // Safety: clock_gettime writes to `time` alone.
     let is_read = unsafe { libc::clock_gettime(clock, &mut time) } == 0;
     is_read.then(|| Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
 }
 
-/// Returns the processor time of another thread; None where the system does not tell it.
+/// Returns the CPU time of another thread; None if the system does not tell it.
 #[cfg(target_os = "linux")]
 fn processor_time_of<T>(thread: &JoinHandle<T>) -> Option<Duration> {
     use std::os::unix::thread::JoinHandleExt;
     let mut clock: libc::clockid_t = 0;
-    // The thread has not been joined, so its handle is valid, also when it has ended.
+    // The handle is valid even if the thread has ended, because it has not been joined.
     let is_known = unsafe { libc::pthread_getcpuclockid(thread.as_pthread_t(), &mut clock) } == 0;
     if is_known { read_clock(clock) } else { None }
 }
@@ -182,11 +181,11 @@ fn processor_time_of<T>(_: &JoinHandle<T>) -> Option<Duration> {
     None
 }
 
-/// The memory and time that a sandboxed thread may still take; it lives on that thread's stack.
+/// The memory and time used by a sandboxed thread, and its limits. It is on that thread's stack.
 struct Budget<'a> {
     num_bytes: Cell<usize>,
     num_allocations: Cell<u32>,
-    /// Once a limit is passed, the job gets nothing any more.
+    /// The first limit exceeded. From then on every allocation fails.
     excess: Cell<Option<Excess>>,
     limits: Limits,
     is_overdue: &'a AtomicBool,
@@ -198,7 +197,7 @@ impl Budget<'_> {
         if self.excess.get().is_none() {
             self.excess.set(self.find_excess(total, num_bytes));
         }
-        // An unwinding thread may need some memory for it.
+        // Unwinding itself may need memory.
         if self.excess.get().is_some() && !thread::panicking() {
             return false;
         }
@@ -220,17 +219,16 @@ impl Budget<'_> {
 }
 
 thread_local! {
-    /// Null: the thread is not sandboxed. Points into the frame of `Sandbox::run`'s closure, which outlives the time that it
-    /// is set.
+    /// Null: the thread is not sandboxed. Points into the stack frame of `run_job`, which clears it before it returns.
     static BUDGET: Cell<*const Budget<'static>> = const { Cell::new(ptr::null()) };
-    /// The thread is in `caught`.
+    /// The thread is inside `caught`.
     static IS_CAUGHT: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The payload of an unwinding where the system has no memory left.
+/// The panic payload if the system has no memory left.
 struct NoMemory;
 
-/// Unwinds the job of an allocation that failed; a return aborts.
+/// Unwinds a job, or code in `caught`, whose allocation failed. For other code it returns, and the process aborts.
 fn unwind_job(layout: Layout) {
     let budget = BUDGET.get();
     if !budget.is_null() {
@@ -243,7 +241,7 @@ fn unwind_job(layout: Layout) {
     eprintln!("memory allocation of {} bytes failed", layout.size());
 }
 
-/// Returns the call's result; an error where it panics, or where the system has no memory left for it.
+/// Returns the call's result, or an error if it panics or the system has no memory left.
 pub fn caught<T>(call: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     pagoda_alloc_error::set_hook(unwind_job);
     let was_caught = IS_CAUGHT.replace(true);
@@ -275,7 +273,7 @@ fn run_job<T>(
     BUDGET.set(ptr::from_ref(&budget).cast());
     let result = catch_unwind(AssertUnwindSafe(job));
     BUDGET.set(ptr::null());
-    // Whatever the job has made of the unwinding.
+    // An exceeded limit counts even if the job has caught the panic.
     if let Some(excess) = budget.excess.get() {
         return Err(excess.as_failure(&limits));
     }
@@ -287,12 +285,12 @@ fn run_job<T>(
 }
 
 impl Sandbox {
-    /// Jobs that are beyond their time and still at work take all the places that there are for them.
+    /// Returns whether so many overdue jobs still run that no other may start.
     pub fn is_busy(&self) -> bool {
         self.num_overdue.load(Ordering::Relaxed) >= MAX_OVERDUE
     }
 
-    /// Returns the job's result, and how many bytes that the job has allocated are still in use.
+    /// Returns the job's result, and the number of bytes that it allocated and has not freed.
     pub fn run<T: Send + 'static>(
         &self,
         limits: Limits,
@@ -325,7 +323,7 @@ impl Sandbox {
     }
 }
 
-/// The system's allocator, which asks the budget where there is one.
+/// The system's allocator, limited by the thread's budget if it has one.
 struct Allocator;
 
 #[global_allocator]
@@ -347,7 +345,7 @@ fn credit(num_bytes: usize) {
     let budget = BUDGET.get();
     if !budget.is_null() {
         let budget = unsafe { &*budget };
-        // Memory from before the thread may be freed here too.
+        // Saturating, because the job may free memory that was allocated before it.
         budget.num_bytes.set(budget.num_bytes.get().saturating_sub(num_bytes));
     }
 }

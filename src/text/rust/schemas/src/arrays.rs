@@ -1,4 +1,4 @@
-//! Rules of arrays: items by place and behind them, items that must be there, items that differ.
+//! Rules of arrays: items at given positions and after them, required items, and items that differ.
 
 use serde_json::{Value, json};
 
@@ -19,11 +19,12 @@ pub const RULES: [&str; 8] = [
     "maxContains",
     "uniqueItems",
 ];
-/// An item that `contains` asks for is among so many first ones.
+/// The most items that `contains` may require. The grammar allows fewer than this many other items before the last of
+/// them.
 const MAX_PLACES: usize = 8;
-/// Ways to place such items.
+/// The most ways to place the items that `contains` requires.
 const MAX_WAYS: usize = 64;
-/// Lists of different values, each an option of the grammar: those of five values are 326.
+/// The most lists of different values. Each list is an option of the grammar. Five values have 326 lists.
 const MAX_LISTS: usize = 330;
 
 pub fn add_item_rules(
@@ -34,7 +35,7 @@ pub fn add_item_rules(
 ) -> Result<(), String> {
     let (items, prefix) = (keywords.get("items"), keywords.get("prefixItems"));
     let (firsts, rest, first_name, rest_name) = match items {
-        // Until draft 2019-09.
+        // Until draft 2019-09 `items` could be a list.
         Some(Value::Array(firsts)) => {
             (Some(firsts), keywords.get("additionalItems"), "items", "additionalItems")
         }
@@ -88,7 +89,7 @@ fn unevaluated<'a>(at: &str, keywords: &Keywords, rest: &'a Value) -> Result<&'a
     }
 }
 
-/// Returns an option for each way to place the items that are asked for.
+/// Returns an `anyOf` with an option for each way to place the items that `contains` requires.
 fn ways_to_contain(
     visitor: &mut dyn Visitor,
     at: &str,
@@ -135,7 +136,7 @@ fn ways_to_contain(
     Ok(Some(json!({"anyOf": options})))
 }
 
-/// Lists of `num_places`, of which `count` are true, the last one among them.
+/// Adds all lists of `num_places` flags to `ways` in which `count` flags are true, the last one among them.
 fn add_ways(count: usize, num_places: usize, begun: &mut Vec<bool>, ways: &mut Vec<Vec<bool>>) {
     if ways.len() > MAX_WAYS {
         return;
@@ -155,8 +156,9 @@ fn add_ways(count: usize, num_places: usize, begun: &mut Vec<bool>, ways: &mut V
     }
 }
 
-/// Returns a schema under which the items of an array differ. Arrays of one item, or of a few that are never the same,
-/// need no more. Where the items have few values, the schema lists the arrays themselves.
+/// Returns a schema that makes the items of an array differ. None is needed if the array has at most one item, or only
+/// items at given positions whose schemas exclude each other. If the items have few values, the schema lists all valid
+/// arrays.
 fn lists_of_different(
     document: &Document,
     at: &str,

@@ -1,11 +1,11 @@
-//! The translation of a client's JSON Schema to one that llguidance holds to wholly, in fewer words. References lead to
-//! `$defs` by number. The demands of other keywords are put by `properties`, `items`, `anyOf`, `allOf` and bounds, and
-//! annotations are gone. A schema that cannot be put so is refused with the place and the reason: llguidance alone
-//! would pass over keywords that its draft doesn't know, and over what a duplicate key or a rounded number breaks.
+//! Translates a client's JSON Schema to one that llguidance enforces completely, with fewer keywords. References point
+//! into `$defs` by number. Other keywords are expressed by `properties`, `items`, `anyOf`, `allOf` and bounds.
+//! Annotations are removed. A schema that cannot be translated is refused with the place and the reason. llguidance
+//! alone would ignore unknown keywords, duplicate keys and rounded numbers.
 //!
-//! Every answer that the new schema allows is valid by the old one. It allows fewer where the old one leaves open what
-//! its author hardly means: names of objects that list some (names.rs), an array's `contains` behind its first
-//! items.
+//! Every answer that the new schema allows is valid under the client's. The new schema is stricter in cases that the
+//! author hardly intends: other names in objects that list some (names.rs), and a match of `contains` far behind the
+//! first items.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -21,7 +21,7 @@ use crate::output::Output;
 use crate::visitor::Visitor;
 use crate::{arrays, objects, options, texts};
 
-/// In a marked schema: where in the client's a schema came from.
+/// The keyword that stores, in a marked schema, the place in the client's schema.
 pub const PLACE: &str = "$comment";
 
 pub fn check_schema(document: &Document, is_marked: bool) -> Result<Value, String> {
@@ -44,12 +44,12 @@ pub fn check_schema(document: &Document, is_marked: bool) -> Result<Value, Strin
 struct Translator<'a> {
     document: &'a Document,
     is_marked: bool,
-    /// The numbers of definitions: by place, and whether their objects are closed.
+    /// The number of each definition, by its place and whether its objects are closed.
     indices: HashMap<(String, bool), usize>,
     pending: VecDeque<(String, bool)>,
 }
 
-/// Their schemas are about the same value as the schema that they stand in.
+/// Keywords whose schemas apply to the same value as the schema that contains them.
 const APPLICATORS: [&str; 10] = [
     "allOf",
     "anyOf",
@@ -63,7 +63,8 @@ const APPLICATORS: [&str; 10] = [
     "$recursiveRef",
 ];
 
-/// How the objects of a schema and of its options are closed: none, or with whose names besides their own.
+/// How objects are closed to other names. `own`: the schema's names, and a schema for the values of other names.
+/// `options`: names that each option of `anyOf` or `oneOf` allows besides its own. Both None: not closed.
 struct Closing {
     own: Option<(Names, Value)>,
     options: Option<Names>,
@@ -134,7 +135,7 @@ impl Translator<'_> {
         Ok(output.into_schema())
     }
 
-    /// Visits a schema that is nothing but a reference, or an `allOf` of one.
+    /// Visits a schema that is only a reference, or only an `allOf` with one schema; returns None for others.
     fn visit_stand_in(
         &mut self,
         at: &str,
@@ -209,7 +210,7 @@ impl Translator<'_> {
             names.join(&of_options);
             return Ok(Closing { own: Some((names, others)), options: None });
         }
-        // Each option is closed with the names that stand beside it.
+        // Each option is closed, and also allows the names listed beside it.
         names.are_listed |= rest.is_some();
         Ok(Closing { own: None, options: Some(names) })
     }
@@ -261,7 +262,7 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// Returns the schemas that have to hold besides the schema's plain keywords.
+    /// Returns the schemas that must hold in addition to the schema's plain keywords.
     fn visit_applicator(
         &mut self,
         at: &str,
@@ -296,7 +297,7 @@ impl Translator<'_> {
                 Ok(options::visit_condition(self, at, condition, keywords)?.into_iter().collect())
             }
             (_, Value::String(target)) => Ok(vec![self.reference(at, target, false)?]),
-            // `then` and `else`, which `if` has seen to.
+            // `then` and `else` are translated with `if`.
             _ => Ok(Vec::new()),
         }
     }

@@ -1,4 +1,5 @@
-//! A whole JSON Schema as it came, and what its references name: '#', a place ("#/$defs/a"), an anchor ("#a"), or an $id.
+//! A client's whole JSON Schema, and the schemas that its references name: '#', a place ("#/$defs/a"), an anchor
+//! ("#a"), or an $id.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -7,13 +8,13 @@ use serde_json::Value;
 
 use crate::keywords::{Keywords, LISTS, MAPS, REFERENCES, SCHEMAS, schemas_below};
 
-/// The most steps (`step`) of all functions that ask what a schema means. A page of text may mean more than memory
+/// The most calls of `step` by all functions that interpret a schema. A short schema may expand to more than memory
 /// holds.
 const MAX_STEPS: usize = 300_000;
 
 pub struct Document {
     root: Value,
-    /// The place of each schema that a reference can name; none where two schemas have the name.
+    /// The place of each schema that has a name; None if two schemas have the same name.
     named: HashMap<String, Option<String>>,
     num_steps: Cell<usize>,
 }
@@ -37,7 +38,7 @@ impl Document {
         Err(format!("#: the schema is too large: holding to it takes more than {MAX_STEPS} steps"))
     }
 
-    /// Returns the schema that a reference names, and its place in one spelling.
+    /// Returns the schema that a reference names, and its canonical place.
     pub fn resolve(&self, at: &str, target: &str) -> Result<(String, &Value), String> {
         let found = self.place_of(target).and_then(|place| Some((self.at_place(&place)?, place)));
         let (schema, place) = found.ok_or_else(|| {
@@ -46,7 +47,7 @@ impl Document {
         Ok((place, schema))
     }
 
-    /// Returns the schema at a place that `resolve` has given.
+    /// Returns the schema at a place that `resolve` has returned.
     pub fn resolve_place(&self, place: &str) -> Result<&Value, String> {
         self.at_place(place).ok_or_else(|| format!("{place}: expected a schema"))
     }
@@ -66,7 +67,7 @@ impl Document {
         (place == "#").then(|| format!("#{}", percent_decoded(fragment)))
     }
 
-    /// Returns the schema at a place, which leads through keywords that hold schemas.
+    /// Returns the schema at a place. Every step of the place must be a keyword that holds schemas.
     fn at_place(&self, place: &str) -> Option<&Value> {
         let mut schema = &self.root;
         let mut segments =
@@ -87,7 +88,7 @@ impl Document {
     }
 }
 
-/// Returns a schema's reference, under either keyword.
+/// Returns the target of a schema's reference, whichever keyword it uses.
 pub fn reference_of(keywords: &Keywords) -> Option<&str> {
     REFERENCES.iter().find_map(|name| keywords.get(*name)).and_then(Value::as_str)
 }

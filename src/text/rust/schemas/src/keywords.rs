@@ -1,4 +1,5 @@
-//! The keywords of JSON Schema, draft 4 to 2020-12: which hold schemas, which hold plain values, and what those may be.
+//! The keywords of JSON Schema, draft 4 to 2020-12: which hold schemas, which hold plain values, and which values are
+//! valid.
 
 use serde_json::{Map, Value};
 
@@ -19,7 +20,7 @@ pub const LISTS: [&str; 5] = ["anyOf", "oneOf", "allOf", "prefixItems", "items"]
 pub const MAPS: [&str; 6] =
     ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"];
 pub const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
-/// They say nothing of what is valid.
+/// Keywords that do not restrict values.
 const ANNOTATIONS: [&str; 21] = [
     "$schema",
     "$comment",
@@ -44,24 +45,24 @@ const ANNOTATIONS: [&str; 21] = [
     "xml",
 ];
 const TYPES: [&str; 7] = ["null", "boolean", "number", "integer", "string", "array", "object"];
-/// Integers below are exact as the doubles that bounds and constants become.
+/// Integers below it are exact as doubles; bounds and constants are converted to doubles.
 const END_OF_EXACT: f64 = 9007199254740992.0;
 
 pub type Keywords = Map<String, Value>;
 
-/// `$id` names a schema, and where it stands decides what it means; see document.rs.
+/// Returns whether a keyword does not restrict values. `$id` only names a schema; document.rs handles it.
 pub fn is_annotation(name: &str) -> bool {
     let is_name = name == "$id" || name == "id";
     let is_extension = name.starts_with("x-") && name != "x-guidance";
     is_name || is_extension || ANNOTATIONS.contains(&name)
 }
 
-/// Escapes a key as it stands in a place.
+/// Escapes a key for use in a place, which is a JSON pointer.
 pub fn escaped(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }
 
-/// Returns the schemas right below one, each with its path from there: "properties/a".
+/// Returns the schemas directly inside a schema, each with its path from there: "properties/a".
 pub fn schemas_below(keywords: &Keywords) -> Vec<(String, &Value)> {
     let mut below = Vec::new();
     for (name, value) in keywords {
@@ -82,7 +83,7 @@ pub fn schemas_below(keywords: &Keywords) -> Vec<(String, &Value)> {
     below
 }
 
-/// Checks that `name` is a keyword, and `value` one of its values. Schemas in it are not looked at.
+/// Checks that `name` is a known keyword and `value` a valid value for it. Schemas in the value are not checked.
 pub fn check(at: &str, name: &str, value: &Value) -> Result<(), String> {
     let expected = match name {
         _ if is_annotation(name) => return Ok(()),
@@ -131,7 +132,7 @@ pub fn as_count(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| value.as_f64().filter(is_whole).map(|x| x as u64))
 }
 
-/// Returns the names in `type`: "string" and ["string"] alike; none where any type will do.
+/// Returns the names in `type`, which is a string or a list; None if any type is allowed.
 pub fn types_of(keywords: &Keywords) -> Option<Vec<&str>> {
     match keywords.get("type")? {
         Value::String(name) => Some(vec![name]),
@@ -144,7 +145,7 @@ pub fn strings_of(value: Option<&Value>) -> impl Iterator<Item = &str> {
     value.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
 }
 
-/// Returns a value's type as `type` names it.
+/// Returns the type of a value, named as in the keyword `type`.
 pub fn type_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -195,7 +196,7 @@ fn check_value(at: &str, value: &Value) -> Result<(), String> {
     }
 }
 
-/// Refuses a character that llguidance would have to write as \u: it leaves such a character out of an answer.
+/// Refuses a character that llguidance can write only as \u, because llguidance would drop it from the answer.
 fn check_character(at: &str, c: char) -> Result<(), String> {
     let has_short_escape = "\u{8}\t\n\u{c}\r".contains(c);
     if has_short_escape || !c.is_ascii_control() {
@@ -204,8 +205,8 @@ fn check_character(at: &str, c: char) -> Result<(), String> {
     Err(format!("{at}: the control character U+{:04X} is not supported", c as u32))
 }
 
-/// Checks the characters that stand for themselves. Those in brackets are passed over: each is one of several, and may
-/// be left out.
+/// Checks the literal characters of a pattern. Characters in brackets are skipped: each is one of several alternatives,
+/// so it may be dropped.
 fn check_pattern(at: &str, pattern: &str) -> Result<(), String> {
     let mut rest = pattern.chars();
     let mut depth = 0;
@@ -235,7 +236,7 @@ fn check_pattern(at: &str, pattern: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the character of "7f" or "{7f}"; a space where it is none.
+/// Returns the character of "7f" or "{7f}"; a space if there is none.
 fn hexadecimal(text: &str, num_digits: usize) -> char {
     let digits = match text.strip_prefix('{') {
         Some(braced) => braced.split('}').next(),

@@ -1,4 +1,4 @@
-//! JSON Schema made plainer for llguidance.
+//! Translates JSON Schemas to plainer ones for llguidance.
 
 mod arrays;
 mod check;

@@ -1,36 +1,35 @@
-//! The names that the objects of a schema list. A schema that lists any is closed to others unless it says otherwise,
-//! as xgrammar and llama.cpp have it. `unevaluatedProperties` is about the same names.
+//! The names that a schema lists for its objects. A schema that lists any allows no others unless it says so, as in
+//! xgrammar and llama.cpp. `unevaluatedProperties` refers to the same names.
 
 use serde_json::{Map, Value, json};
 
 use crate::document::{Document, reference_of};
 use crate::keywords::{Keywords, strings_of, types_of};
 
-/// References and `allOf` within one another.
+/// The deepest nesting of references and `allOf`.
 const MAX_DEPTH: usize = 24;
 
-/// In the order in which a schema and what it takes over list them.
+/// Names in the order in which a schema, and the schemas that it includes, list them.
 #[derive(Clone, Default)]
 pub struct Names {
     pub properties: Map<String, Value>,
     pub patterns: Map<String, Value>,
-    /// By `properties` or `patternProperties`; an empty list is one too.
+    /// `properties` or `patternProperties` is present, even if it is empty.
     pub are_listed: bool,
-    /// By `additionalProperties` or `unevaluatedProperties`.
+    /// `additionalProperties` or `unevaluatedProperties` is present.
     pub says_otherwise: bool,
-    /// Some come from more than the schema's own keywords.
+    /// Some names come from other schemas, such as those in `allOf`.
     pub are_joined: bool,
-    /// Some count only for some objects.
+    /// Some names belong only to objects that fit some condition.
     pub are_conditional: bool,
 }
 
 impl Names {
-    /// Returns the names of the objects that `keywords` alone allows; options of its own `anyOf` and `oneOf` are asked
-    /// by themselves.
+    /// Returns the names in `keywords`, without the options of its `anyOf` and `oneOf`, which are handled separately.
     pub fn of(document: &Document, keywords: &Keywords) -> Result<Names, String> {
         let mut names = Names::default();
         names.add_own(keywords);
-        // Its own `unevaluatedProperties` is about these names.
+        // The caller handles the schema's own `unevaluatedProperties`, with these names.
         names.says_otherwise = keywords.contains_key("additionalProperties");
         names.add_joined(document, keywords, 0)?;
         Ok(names)
@@ -53,13 +52,13 @@ impl Names {
         }
     }
 
-    /// Returns the schema of objects with these names, where the other names' values fit `others`.
+    /// Returns a schema of objects with these names. Values of all other names must fit `others`.
     pub fn closing(&self, others: Value) -> Value {
         json!({"properties": self.properties, "patternProperties": self.patterns,
                "additionalProperties": others})
     }
 
-    /// Returns whether an object of these names alone lacks one that `parts` ask of every object.
+    /// Returns whether an object that has only these names never fits `parts`, because they require another name.
     pub fn exclude(&self, parts: &[&Keywords], types: Option<Vec<&str>>) -> bool {
         let of_objects = |types: Option<Vec<&str>>| types.is_some_and(|types| types == ["object"]);
         let are_objects = of_objects(types) || parts.iter().any(|part| of_objects(types_of(part)));
@@ -134,7 +133,7 @@ impl Names {
         Ok(())
     }
 
-    /// Adds the names of a schema that an object need not fit: it closes nothing and opens nothing.
+    /// Adds the names of a schema that an object need not fit. Its `additionalProperties` does not count.
     fn add_some(
         &mut self,
         document: &Document,

@@ -1,8 +1,10 @@
-//! The opposite of a schema, as a schema without `not`; for `not`, `if`, and branches of `oneOf` that overlap.
+//! The opposite of a schema, as a schema without `not`. It is used for `not`, for `if`, and for branches of `oneOf`
+//! that overlap.
 //!
-//! A value fails a schema where it fails one of its keywords, so an opposite is an `anyOf` with an option a keyword. Two opposites
-//! are narrower than they could be: of "integer" (no number at all), and of a list or an object (no list or no object).
-//! A keyword that has no opposite here (`pattern`, for one) is refused with its place.
+//! A value fails a schema if it fails one keyword, so an opposite is an `anyOf` with an option for each keyword. Two
+//! opposites are narrower than necessary: that of "integer" allows no number at all, and that of a constant list or
+//! object allows no list or no object. A keyword that has no opposite here (`pattern`, for example) is refused with its
+//! place.
 
 use serde_json::{Value, json};
 
@@ -10,13 +12,12 @@ use crate::document::{Document, reference_of};
 use crate::keywords::{Keywords, as_count, check, is_annotation, strings_of, type_of};
 
 const TYPES: [&str; 6] = ["null", "boolean", "number", "string", "array", "object"];
-/// References within references.
+/// The deepest nesting of references.
 const MAX_DEPTH: usize = 24;
-/// The most characters of the texts of one `enum`: every other text is told by an expression of some times their
-/// length.
+/// The most bytes of all texts of one `enum`. The opposite of the texts is a regular expression several times as long.
 const MAX_CHARS: usize = 2000;
 
-/// Returns the schema of what `schema`, at `at`, does not allow.
+/// Returns the schema of all values that `schema`, at the place `at`, does not allow.
 pub fn opposite(
     document: &Document,
     at: &str,
@@ -89,7 +90,7 @@ fn of_types(types: Vec<&str>) -> Option<Value> {
     (!types.is_empty()).then(|| json!({"type": types}))
 }
 
-/// Returns schemas of all values but these, each type by itself.
+/// Returns schemas that together allow all values except these; each type is handled separately.
 fn other_values(at: &str, values: &[&Value]) -> Result<Vec<Value>, String> {
     let used: Vec<&str> = values.iter().map(|value| type_of(value)).collect();
     let mut options = Vec::new();
@@ -121,7 +122,8 @@ fn other_values(at: &str, values: &[&Value]) -> Result<Vec<Value>, String> {
     Ok(options)
 }
 
-/// Returns a regular expression of every text but these, by the places where a text leaves their common tree.
+/// Returns a regular expression for every text except these. It has an option for each place where a text may leave the
+/// trie of these texts.
 fn other_texts(texts: &[&str]) -> String {
     let mut next: Vec<char> = texts.iter().filter_map(|text| text.chars().next()).collect();
     next.sort_unstable();
@@ -151,7 +153,7 @@ fn beyond_bound(
 ) -> Result<Option<Value>, String> {
     let count = as_count(value);
     let exceeds = |of: &str, keyword: &str| count.map(|n| json!({"type": of, keyword: n + 1}));
-    // None is below none.
+    // No count is less than 0, so a minimum of 0 has an empty opposite.
     let falls_short = |of: &str, keyword: &str| {
         count.filter(|&n| n > 0).map(|n| json!({"type": of, keyword: n - 1}))
     };

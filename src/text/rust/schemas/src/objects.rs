@@ -1,4 +1,5 @@
-//! Rules of objects that are told by others: about names, about properties that ask for others, about how many there are.
+//! Rules of objects that are expressed by other keywords: property names, properties that require others, and the
+//! number of properties.
 
 use serde_json::{Value, json};
 
@@ -16,12 +17,12 @@ pub const RULES: [&str; 6] = [
     "dependentSchemas",
     "dependencies",
 ];
-/// Choices of properties, each an option of the grammar.
+/// The most choices of properties. Each choice is an option of the grammar.
 const MAX_CHOICES: usize = 64;
-/// References within references.
+/// The deepest nesting of references.
 const MAX_DEPTH: usize = 24;
 
-/// The names that are allowed.
+/// The names that `propertyNames` allows.
 enum NameSet {
     Any,
     Listed(Vec<String>),
@@ -157,8 +158,8 @@ fn name_set(
     }
 }
 
-/// Counts of properties, where llguidance does not count itself: names that the schema doesn't list may come twice, and
-/// then count once.
+/// Translates bounds on the number of properties that llguidance cannot enforce. Unlisted names are not counted,
+/// because a name may be repeated in an answer but counts once.
 pub fn bound_properties(at: &str, output: &mut Output) -> Result<(), String> {
     let plain = &mut output.plain;
     let required: Vec<String> = strings_of(plain.get("required")).map(Into::into).collect();
@@ -211,7 +212,7 @@ pub fn bound_properties(at: &str, output: &mut Output) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the optional names of objects that have no names but those listed; none for others.
+/// Returns the optional names, if an object may have no other names than those listed; otherwise None.
 fn optional_names(plain: &Keywords, required: &[String]) -> Option<Vec<String>> {
     let has_patterns = plain
         .get("patternProperties")
@@ -227,7 +228,7 @@ fn optional_names(plain: &Keywords, required: &[String]) -> Option<Vec<String>> 
     Some(properties.iter().filter(is_optional).map(|(name, _)| name.clone()).collect())
 }
 
-/// Returns each choice of `count` of the names, unless those are too many.
+/// Returns all choices of `count` names; None if there are too many.
 fn choices_of(names: &[String], count: usize) -> Option<Vec<Vec<&str>>> {
     let mut choices: Vec<Vec<&str>> = vec![Vec::new()];
     for (index, name) in names.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! `oneOf`, and `if` with `then` and `else`: options of which no two allow the same value, or as good as that.
+//! Translates `oneOf`, and `if` with `then` and `else`, to options that exclude one another.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::negation::opposite;
 use crate::overlap::{all_parts, are_disjoint};
 use crate::visitor::Visitor;
 
-/// Options of which at most one allows a value. `closing`: as for Visitor::visit.
+/// Returns the options of `oneOf`, of which at most one allows a value. `closing`: as in Visitor::visit.
 pub fn visit_one_of(
     visitor: &mut dyn Visitor,
     at: &str,
@@ -49,7 +49,7 @@ pub fn visit_one_of(
     Ok(options)
 }
 
-/// `if` with `then` and `else`: as one of two.
+/// Translates `if` with `then` and `else` to two options; None if both are absent.
 pub fn visit_condition(
     visitor: &mut dyn Visitor,
     at: &str,

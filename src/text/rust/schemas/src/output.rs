@@ -1,23 +1,22 @@
-//! A schema in the making: plain keywords, and schemas that have to hold besides.
+//! A schema that is being built: plain keywords, and schemas that must also hold.
 
 use serde_json::{Value, json};
 
 use crate::keywords::Keywords;
 use crate::names::Names;
 
-/// A schema in the making.
 #[derive(Default)]
 pub struct Output {
-    /// Keywords that llguidance has to see together, such as `properties` and `additionalProperties`.
+    /// Keywords that llguidance must see in one schema, such as `properties` and `additionalProperties`.
     pub plain: Keywords,
-    /// Schemas that have to hold besides: an `anyOf`, a reference, ...
+    /// Schemas that must also hold: an `anyOf`, a reference, ...
     pub besides: Vec<Value>,
-    /// The names of `plain` come behind those of `besides`.
+    /// The names of `plain` follow those of `besides`.
     is_plain_last: bool,
 }
 
 impl Output {
-    /// With nothing in it yet, for the schema of `keywords`.
+    /// Makes an empty output for the translation of `keywords`.
     pub fn of(keywords: &Keywords) -> Output {
         Output { is_plain_last: is_plain_last(keywords), ..Output::default() }
     }
@@ -36,7 +35,7 @@ impl Output {
         self.plain.into_iter().chain(besides).collect::<Keywords>().into()
     }
 
-    /// Leaves objects these names, and others only with values of `others`.
+    /// Closes objects to these names. Values of all other names must fit `others`.
     pub fn close(&mut self, names: &Names, others: Value) {
         if names.are_joined || self.plain.contains_key("additionalProperties") {
             self.besides.push(names.closing(others));
@@ -52,7 +51,8 @@ impl Output {
     }
 }
 
-/// An answer has names in the order in which a schema has them.
+/// Returns whether `properties` follows keywords such as `allOf` or `$ref`. The order of names in a schema is their
+/// order in an answer.
 fn is_plain_last(keywords: &Keywords) -> bool {
     let place_of = |names: &[&str]| keywords.keys().position(|key| names.contains(&key.as_str()));
     let besides = place_of(&["allOf", "anyOf", "oneOf", "$ref", "$dynamicRef", "$recursiveRef"]);

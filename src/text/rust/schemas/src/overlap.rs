@@ -1,4 +1,4 @@
-//! Whether two schemas can both allow a value: branches of `oneOf` that never do are as good as `anyOf`.
+//! Decides whether two schemas can both allow a value. Branches of `oneOf` that never do are equivalent to `anyOf`.
 
 use serde_json::Value;
 
@@ -6,13 +6,12 @@ use crate::document::{Document, reference_of};
 use crate::keywords::{Keywords, strings_of, type_of, types_of, values_of};
 
 const MAX_DEPTH: usize = 8;
-/// The most parts of one schema, counting `allOf` and references.
+/// The most parts of one schema, including those from `allOf` and references.
 const MAX_PARTS: usize = 1000;
 const ALL_TYPES: u8 = 0b11_1111;
 const OBJECT: u8 = 0b10_0000;
 
-/// Returns true where both schemas allow no value of `types` (of `type`; none for all), and false where that is not
-/// known.
+/// Returns true if no value of `types` (names as in `type`; None: all) fits both schemas. False if it is not known.
 pub fn are_disjoint(
     document: &Document,
     a: &Value,
@@ -23,7 +22,7 @@ pub fn are_disjoint(
     disjoint(document, a, b, types, 0)
 }
 
-/// Returns the objects that make up `schema`: its own, and those that `allOf` and references add.
+/// Returns all keyword objects that apply to a value of `schema`: its own, and those from `allOf` and references.
 pub fn all_parts<'a>(
     document: &'a Document,
     schema: &'a Value,
@@ -110,7 +109,7 @@ fn schemas_of<'a>(key: &'a str, parts: &'a [&'a Keywords]) -> impl Iterator<Item
     })
 }
 
-/// Returns whether `others` refuse each value that one of `parts` lists, by its type or by their own lists.
+/// Returns whether one of `parts` lists values that `others` all refuse, by type or by their own lists.
 fn have_no_value(parts: &[&Keywords], others: &[&Keywords]) -> bool {
     let is_excluded = |value: &&Value| {
         others.iter().any(|other| {
@@ -122,7 +121,7 @@ fn have_no_value(parts: &[&Keywords], others: &[&Keywords]) -> bool {
     parts.iter().filter_map(|part| values_of(part)).any(|values| values.iter().all(is_excluded))
 }
 
-/// Returns whether two values may be equal: 1 and 1.0 are one number; a list may equal any list, an object any object.
+/// Returns whether two values may be equal. 1 and 1.0 are equal; any two lists may be, and any two objects.
 fn is_equal(a: &Value, b: &Value) -> bool {
     match (a.as_f64(), b.as_f64()) {
         (Some(a), Some(b)) => a == b,
@@ -130,7 +129,7 @@ fn is_equal(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Returns whether the numbers that `parts` allow end below those that `others` allow.
+/// Returns whether every number that `parts` allow is below every number that `others` allow.
 fn have_no_number(types: u8, parts: &[&Keywords], others: &[&Keywords]) -> bool {
     let bound = |parts: &[&Keywords], name: &str| -> Vec<f64> {
         parts.iter().filter_map(|part| part.get(name)?.as_f64()).collect()

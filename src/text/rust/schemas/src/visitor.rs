@@ -1,5 +1,5 @@
-//! The translation as its rules know it: they have it translate the schemas within one. So they need not know check.rs,
-//! which knows them all.
+//! The interface by which rules translate schemas inside a schema. So they need not depend on check.rs, which uses all
+//! rules.
 
 use serde_json::Value;
 
@@ -9,15 +9,15 @@ use crate::names::Names;
 pub trait Visitor {
     fn document(&self) -> &Document;
 
-    /// Translates `schema`, at `at`. `closing`: none for a part of a schema that closes its objects as a whole; otherwise
-    /// names that are allowed besides.
+    /// Translates `schema`, at the place `at`. `closing`: names that are allowed besides the schema's own; None for a
+    /// part of a schema if the whole schema closes its objects.
     fn visit(&mut self, at: &str, schema: &Value, closing: Option<&Names>)
     -> Result<Value, String>;
 
-    /// Notes in a translated schema that it came from `at`, where the translation is to say so and nothing is noted yet.
+    /// Stores the place `at` in a translated schema, if schemas are marked and it has no place yet.
     fn mark(&self, at: &str, visited: &mut Value);
 
-    /// Translates a schema that stands for itself.
+    /// Translates a schema that closes its own objects.
     fn visit_whole(&mut self, at: &str, schema: &Value) -> Result<Value, String> {
         self.visit(at, schema, Some(&Names::default()))
     }

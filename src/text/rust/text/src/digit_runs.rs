@@ -1,17 +1,17 @@
-//! An end for numbers. JSON allows one of any length, and a small model that draws digit after digit writes to the end of
-//! its context. So a run of digits that has become longer than anything counts goes on only where the grammar asks for
-//! more: the text stays one of the grammar's.
+//! Ends long numbers. JSON allows numbers of any length, and a small model that repeats digits writes until its context
+//! is full. So a run of digits longer than any useful number continues only if the grammar requires more digits. The
+//! text still fits the grammar.
 //!
-//! Digits of strings are let alone: there a letter may come too.
+//! Digits in strings are not limited, because a letter is allowed there too.
 
 use llguidance::toktrie::{SimpleVob, TokTrie, TokenId};
 
 /// Integers of 256 bits have 78 digits.
 const MAX_DIGITS: usize = 80;
-/// A letter of no number, true, false or null.
+/// A letter that occurs in no number, true, false or null. If it is allowed, the text is inside a string.
 const LETTER: &[u8] = b"g";
 
-/// The tokens of a vocabulary that matter here.
+/// The tokens that begin with a digit, and the token of LETTER.
 pub struct DigitTokens {
     begin_with_digit: SimpleVob,
     letter: Option<TokenId>,
@@ -29,7 +29,7 @@ impl DigitTokens {
     }
 }
 
-/// How many digits a text ends with.
+/// The number of digits at the end of a text.
 #[derive(Clone, Default)]
 pub struct DigitRun {
     length: usize,
@@ -41,7 +41,7 @@ impl DigitRun {
         self.length = if at_end == token.len() { self.length + at_end } else { at_end };
     }
 
-    /// Leaves out of `mask` what would make a long number longer.
+    /// Removes the tokens from `mask` that would make a long number longer, unless no token would be left.
     pub fn bound(&self, tokens: &DigitTokens, mask: &mut SimpleVob) {
         let Some(letter) = tokens.letter else { return };
         if self.length < MAX_DIGITS || mask.is_allowed(letter) {

@@ -1,4 +1,5 @@
-//! llama.cpp's notation of grammars, GBNF, as llguidance's Lark. Rules lose their names: r0, r1, ...; root is start.
+//! Translates GBNF, llama.cpp's notation of grammars, to llguidance's Lark. Rules are renamed to r0, r1, ...; root to
+//! start.
 //!
 //!   root ::= item ("," item)*     # alternatives by |, groups, * + ? {m,n}, comments
 //!   item ::= "a\n" | [^0-9x]      # texts, sets of characters, . for any
@@ -11,11 +12,11 @@ use std::str::Chars;
 enum Token {
     Name(String),
     Defines,
-    /// As Lark writes it: a text, a set, an operator.
+    /// A text, a set or an operator, as Lark writes it.
     Other(String),
 }
 
-/// Returns whether a grammar is GBNF, which alone defines rules by `::=`.
+/// Returns whether a grammar is GBNF: no other notation defines rules by `::=`.
 pub fn is_gbnf(text: &str) -> bool {
     text.contains("::=")
 }
@@ -40,7 +41,7 @@ pub fn to_lark(text: &str) -> Result<String, String> {
             }
             Token::Defines => {}
             Token::Other(text) => {
-                // A quantifier stands at what it repeats.
+                // A quantifier has no space before it.
                 let space = if text.starts_with(['*', '+', '?', '{']) { "" } else { " " };
                 let _ = write!(lark, "{space}{text}");
             }
@@ -108,7 +109,7 @@ fn is_in_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '-' || c == '_'
 }
 
-/// Writes a text as JSON does, and escapes the one more control character that Lark wants escaped.
+/// Writes a text as a JSON string. U+007F is escaped too, because Lark requires it.
 pub fn lark_text(text: &str) -> String {
     serde_json::Value::from(text).to_string().replace('\x7f', "\\u007f")
 }
@@ -135,7 +136,7 @@ fn set(chars: &mut Peekable<Chars>) -> Result<String, String> {
         let c = match chars.next() {
             Some(']') if is_empty => return Err("a set of characters is empty".into()),
             Some(']') => return Ok(regex + "]/"),
-            // Between two characters it is a range.
+            // Between two characters a minus means a range.
             Some('-') if !is_empty && chars.peek().is_some_and(|&c| c != ']') => {
                 regex.push('-');
                 continue;

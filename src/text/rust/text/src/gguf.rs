@@ -1,5 +1,5 @@
-//! Tokenizers from the keys `tokenizer.ggml.*` of a GGUF file: BPE by ranked merges, over bytes ("gpt2") or characters
-//! ("gemma4"), and SentencePiece BPE ("llama").
+//! Builds tokenizers from the keys `tokenizer.ggml.*` of a GGUF file: BPE by ranked merges, over bytes ("gpt2") or
+//! characters ("gemma4"), and SentencePiece BPE ("llama").
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ use crate::pre_tokenizer::{PreTokenizer, Spelling};
 /// The space as SentencePiece writes it.
 const SPACE: &str = "▁";
 const SPACE_CHARACTER: char = '▁';
-/// Longer pieces than any vocabulary has; splitting a piece everywhere takes time quadratic in its length.
+/// Longer than the pieces of any real vocabulary. Splitting a piece at every place takes time quadratic in its length.
 const MAX_PIECE_BYTES: usize = 1024;
 
 // The values of tokenizer.ggml.token_type.
@@ -30,17 +30,17 @@ const CONTROL: i32 = 3;
 const USER_DEFINED: i32 = 4;
 const UNUSED: i32 = 5;
 
-/// Phi-3's special tokens that leave the white space behind them.
+/// Phi-3's special tokens that do not absorb the white space after them.
 const KEEP_WHITE_SPACE: [&str; 3] = ["<unk>", "<s>", "<|endoftext|>"];
 
 pub struct Vocabulary {
     pub tokens: Vec<String>,
     pub scores: Vec<f32>,
-    /// Empty: all are normal.
+    /// Empty: all tokens are normal.
     pub token_types: Vec<i32>,
     pub merges: Vec<String>,
     pub unk: Option<u32>,
-    /// Special tokens, but for `KEEP_WHITE_SPACE`, take the white space behind them.
+    /// Special tokens, except `KEEP_WHITE_SPACE`, absorb the white space after them.
     pub strips_behind_special: bool,
 }
 
@@ -50,7 +50,7 @@ impl Vocabulary {
     }
 
     fn ids(&self) -> HashMap<String, u32> {
-        // The first of equal tokens wins, as a reader that walks the list expects.
+        // If tokens are equal, the first one's id counts.
         let mut ids = HashMap::with_capacity(self.tokens.len());
         for (id, token) in self.tokens.iter().enumerate() {
             ids.entry(token.clone()).or_insert(id as u32);
@@ -84,7 +84,7 @@ fn ranked_merges(
     Ok(merges)
 }
 
-/// Builds BPE by ranked merges. `pre`: what `pre_tokenizer::find` gave for tokenizer.ggml.pre.
+/// Builds BPE by ranked merges. `pre`: the result of `pre_tokenizer::find` for tokenizer.ggml.pre.
 pub fn ranked(vocabulary: &Vocabulary, pre: &PreTokenizer) -> Result<Tokenizer, String> {
     let ids = vocabulary.ids();
     let merges = ranked_merges(vocabulary, &ids)?;
@@ -114,7 +114,7 @@ fn space_to_character() -> Result<NormalizerWrapper, String> {
     Ok(Replace::new(" ", SPACE).map_err(|e| e.to_string())?.into())
 }
 
-/// Builds the decoder. `drops_space`: whether it drops the space that was put before the text.
+/// Builds the decoder. `drops_space`: whether it removes the space that was added before the text.
 fn character_decoder(drops_space: bool) -> Result<DecoderSequence, String> {
     let mut decoders: Vec<DecoderWrapper> = vec![
         Replace::new(SPACE, " ").map_err(|e| e.to_string())?.into(),
@@ -127,12 +127,12 @@ fn character_decoder(drops_space: bool) -> Result<DecoderSequence, String> {
     Ok(DecoderSequence::new(decoders))
 }
 
-/// SentencePiece merges the neighbours whose joint piece scores best, leftmost first. The same merges come from a list
-/// of pairs ranked by the score of what they make.
+/// Builds SentencePiece BPE. SentencePiece merges the two neighbours whose joint piece has the best score, leftmost
+/// first. A list of pairs, ranked by the scores of their joint pieces, gives the same merges.
 ///
-/// A space goes before a text, and again behind every special token in it. `metaspace` departs from that as Hugging Face's
-/// Metaspace does: "first" puts it before the text alone, "always" behind special tokens too, neither before a space that
-/// is there already.
+/// A space is added before a text, and after every special token in it. `metaspace` selects one of Hugging Face's ways
+/// instead: "first" adds the space before the text alone, "always" after special tokens too. Both add none if a space
+/// is already there.
 pub fn sentence_piece(
     vocabulary: &Vocabulary,
     add_space_prefix: bool,
@@ -209,12 +209,12 @@ fn merges_by_score(
             }
         }
     }
-    // A stable sort: pieces of equal score keep the vocabulary's order.
+    // The sort is stable: pieces of equal score keep the vocabulary's order.
     ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
     Ok(ranked.into_iter().map(|(_, l, r)| (l.to_string(), r.to_string())).collect())
 }
 
-/// Adds the special tokens. `strips_before`: the one that takes the white space before it.
+/// Adds the special tokens. `strips_before`: the token that absorbs the white space before it.
 fn add_special_tokens(
     tokenizer: &mut Tokenizer,
     vocabulary: &Vocabulary,

@@ -1,7 +1,7 @@
-//! Grammars behind text/grammar.h: llguidance over the vocabulary of one of our tokenizers.
+//! Compiled grammars for text/grammar.h: llguidance with the vocabulary of one of our tokenizers.
 //!
-//! A grammar comes from a client. Its compilation runs apart (pagoda_sandbox), with limits of memory and time besides
-//! llguidance's own. The memory that it keeps is counted as long as one of its states lives.
+//! A grammar comes from a client. Its compilation runs in a sandbox (pagoda_sandbox), with limits of memory and time
+//! besides llguidance's own. Its memory is counted as long as one of its states lives.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,7 +22,7 @@ use crate::views::GrammarKind;
 
 /// The most memory that all living grammars keep; see `is_full`.
 const MAX_KEPT_BYTES: usize = 1 << 30;
-/// The vocabulary's trie holds no longer tokens, and no more bytes of them.
+/// Limits of the vocabulary's trie: bytes of one token, and of all tokens together.
 const MAX_TOKEN_BYTES: usize = 1000;
 const MAX_VOCABULARY_BYTES: usize = 4_000_000;
 const MAX_MESSAGE_CHARS: usize = 400;
@@ -38,7 +38,7 @@ struct Shared {
 
 pub struct GrammarCompiler(Arc<Shared>);
 
-/// The memory that a compilation has left; its grammar's states share it.
+/// The memory of a compiled grammar, shared by its states. Drop subtracts it from the total.
 struct Kept {
     shared: Arc<Shared>,
     num_bytes: usize,
@@ -50,20 +50,20 @@ impl Drop for Kept {
     }
 }
 
-/// A place in a grammar's text.
+/// A position in a text of the grammar.
 #[derive(Clone)]
 pub struct GrammarState {
     matcher: Matcher,
     /// The mask before the first token.
     first_mask: Arc<Vec<u32>>,
     is_fresh: bool,
-    /// The run of digits at this place, in grammars in which we write the numbers: JSON's.
+    /// The run of digits at this position. None if the grammar has no JSON, because only JSON's numbers are limited.
     digits: Option<DigitRun>,
     kept: Arc<Kept>,
 }
 
 impl GrammarCompiler {
-    /// Makes a compiler. `eos_ids`: they end a text; none of them stands for text. `limits`: of a compilation.
+    /// Makes a compiler. `eos_ids`: tokens that end a text and are never part of it. `limits`: for each compilation.
     pub fn new(
         tokenizer: &TextTokenizer,
         eos_ids: &[i32],
@@ -92,7 +92,7 @@ impl GrammarCompiler {
         let mut factory = ParserFactory::new_simple(&environment)
             .map_err(|error| one_line(&error.to_string()))?;
         factory.quiet();
-        // llguidance sets up some things once in a process, which must not be stopped half way.
+        // llguidance initialises global data at first use. That must not happen in a job that may be stopped half-way.
         let first = factory.create_parser(TopLevelGrammar::from_regex("a"));
         first.map_err(|error| one_line(&error.to_string()))?;
         Ok(GrammarCompiler(Arc::new(Shared {
@@ -105,12 +105,12 @@ impl GrammarCompiler {
         })))
     }
 
-    /// Others' grammars take all the memory that there is for them, or places to compile.
+    /// Returns whether living grammars use all the memory allowed, or overdue compilations take all places.
     pub fn is_full(&self) -> bool {
         self.0.num_kept_bytes.load(Ordering::Relaxed) >= MAX_KEPT_BYTES || self.0.sandbox.is_busy()
     }
 
-    /// Compiles a grammar. `white_space`: between the tokens of JSON text; see JsonGrammar.
+    /// Compiles a grammar. `white_space`: the white space of JSON text; see JsonGrammar.
     pub fn compile(
         &self,
         kind: GrammarKind,
@@ -143,7 +143,7 @@ impl GrammarCompiler {
 }
 
 impl GrammarState {
-    /// Sets the bits of the tokens that may come next, and clears the others.
+    /// Sets the bits of the tokens that may come next, and clears all others.
     pub fn fill_mask(&mut self, bits: &mut [u32]) -> Result<(), String> {
         bits.fill(0);
         if self.is_fresh {
@@ -168,13 +168,13 @@ impl GrammarState {
         consumed.map_err(|error| one_line(&error.to_string()))
     }
 
-    /// Returns whether nothing but an end may follow.
+    /// Returns whether only the end may follow.
     pub fn is_stopped(&self) -> bool {
         self.matcher.is_stopped()
     }
 }
 
-/// Empties the words that the trie has no room for: no grammar ever allows them then.
+/// Empties the words that do not fit into the trie; no grammar allows them then.
 fn leave_out_long_words(words: &mut [Vec<u8>]) {
     let mut max_bytes = MAX_TOKEN_BYTES;
     let mut num_bytes = usize::MAX;
@@ -185,8 +185,8 @@ fn leave_out_long_words(words: &mut [Vec<u8>]) {
     }
 }
 
-/// Returns the limits of a text's step. A grammar that its author writes freely may be ambiguous, and then a row of n
-/// items takes n^3 to make: 20 ms for 1,000 of them. Grammars of other kinds have long rows of other sorts: a list of
+/// Returns the limits for one step of a text. A client's context-free grammar may be ambiguous, and then a row of n
+/// items takes n^3 time: 20 ms for 1,000 items. Other grammars may have long rows that cost little, such as a list of
 /// choices.
 fn parser_limits(kind: GrammarKind) -> ParserLimits {
     let defaults = ParserLimits::default();
@@ -201,8 +201,8 @@ fn parser_limits(kind: GrammarKind) -> ParserLimits {
     }
 }
 
-/// Replaces a backslash before a character beyond ASCII, which Python and JavaScript take for that character, by an
-/// escape that regex-syntax knows: the character's number.
+/// Replaces each escaped character beyond ASCII by an escape with its number, which regex-syntax knows. Python and
+/// JavaScript read a backslash before such a character as the character itself.
 fn escapes_beyond_ascii(pattern: &str) -> Result<String, String> {
     let mut escaped = String::with_capacity(pattern.len());
     let mut characters = pattern.chars();
@@ -272,7 +272,8 @@ fn choice(text: &str) -> Result<String, String> {
     Ok(format!("start: {}", quoted.join(" | ")))
 }
 
-/// Refuses what llguidance would ignore (a sampling temperature), and schemas that nothing has checked.
+/// Translates GBNF. In Lark it refuses a sampling temperature, which llguidance would ignore, and JSON Schemas, which
+/// would not be checked.
 fn context_free(text: &str) -> Result<String, String> {
     if gbnf::is_gbnf(text) {
         return gbnf::to_lark(text);
@@ -285,8 +286,8 @@ fn context_free(text: &str) -> Result<String, String> {
     Ok(text.to_string())
 }
 
-/// Reads Lark of our own making (answer/answer_grammar.h). A rule there may be a JSON Schema on a line of its own: each
-/// is checked as a schema that stands alone, and goes to `schemas` with its rule.
+/// Reads the Lark that answer/answer_grammar.h writes. A rule there may be a JSON Schema on a line of its own. Each
+/// schema is checked separately, and added to `schemas` with its rule.
 fn answer(
     text: &str,
     white_space: &str,
@@ -314,7 +315,7 @@ fn copy_bits(from: &[u32], to: &mut [u32]) {
     to[..count].copy_from_slice(&from[..count]);
 }
 
-/// Returns an error in one line of limited length, without the state that llguidance prints behind it.
+/// Returns an error as one line of limited length, without the parser state that llguidance appends.
 fn one_line(message: &str) -> String {
     let end = message.find("\n<").unwrap_or(message.len());
     let lines: Vec<&str> =

@@ -1,14 +1,14 @@
-//! A grammar of llguidance for JSON text that fits a JSON Schema. It also finds the place in a schema that llguidance
-//! refuses.
+//! A grammar of llguidance for JSON text that fits a JSON Schema. If llguidance refuses the schema, it also finds the
+//! place of the error.
 
 use llguidance::api::{ParserLimits, TopLevelGrammar};
 use llguidance::{GrammarBuilder, JsonCompileOptions};
 use pagoda_schemas::{Document, PLACE, check_schema};
 use serde_json::{Map, Value, json};
 
-/// No \u: a name could be written in two ways, and pass as one that the schema doesn't list.
+/// \u is not allowed: a name could be written in two ways, and so pass as one that the schema does not list.
 const JSON_ESCAPES: &str = "nrbtf\\\"";
-/// The characters of a pattern for white space, in which each one outside braces stands for white space.
+/// The characters allowed in a pattern for white space. Outside braces, they match white space alone.
 const WHITE_SPACE_PATTERN: &str = " \t\n\r[]()?*+|{},0123456789";
 
 pub struct JsonGrammar {
@@ -17,9 +17,9 @@ pub struct JsonGrammar {
 }
 
 impl JsonGrammar {
-    /// Makes a grammar. `white_space`: a regular expression of what may stand behind ',' and ':', or nothing. There is
-    /// none elsewhere: in front of ',' and ':', which llguidance's own white space would allow, small models lose their
-    /// way.
+    /// Makes a grammar. `white_space`: a regular expression for optional white space after ',' and ':'; empty: none.
+    /// There is no white space elsewhere. llguidance's default allows it before ',' and ':', where small models lose
+    /// track of the structure.
     pub fn new(schema: &str, white_space: &str) -> Result<JsonGrammar, String> {
         let white_space = match white_space {
             "" => String::new(),
@@ -38,7 +38,7 @@ impl JsonGrammar {
         Ok(TopLevelGrammar::from_json_schema(self.checked_schema()?))
     }
 
-    /// Returns the schema in a form that llguidance enforces whole.
+    /// Returns the schema in a form that llguidance enforces completely.
     pub fn checked_schema(&self) -> Result<Value, String> {
         let mut schema = match check_schema(&self.document, false)? {
             Value::Bool(true) => json!({}),
@@ -49,7 +49,7 @@ impl JsonGrammar {
         Ok(schema)
     }
 
-    /// Returns whether llguidance refuses the schema by itself.
+    /// Returns whether llguidance refuses this schema alone.
     pub fn is_refused(&self, limits: &ParserLimits) -> bool {
         let builder = GrammarBuilder::new(None, limits.clone());
         let schema = self.checked_schema();
@@ -58,13 +58,13 @@ impl JsonGrammar {
         !matches!(compiled, Ok(Ok(_)))
     }
 
-    /// Returns `error`, as llguidance gives it for the whole schema, with the innermost place that alone gives the same
-    /// error.
+    /// Returns `error`, which llguidance gives for the whole schema, with the place of the innermost schema that alone
+    /// gives the same kind of error.
     pub fn with_place(&self, error: &str, limits: &ParserLimits) -> String {
         let found = check_schema(&self.document, true).ok().and_then(|mut schema| {
             let keywords = schema.as_object_mut()?;
             let definitions = keywords.remove("$defs");
-            // References count as `true` here, because each definition is checked by itself.
+            // References are replaced by `true`, because each definition is checked separately.
             let names = definitions.iter().filter_map(Value::as_object).flat_map(Map::keys);
             let stubs: Map<String, Value> = names.map(|name| (name.clone(), true.into())).collect();
             let finder = Finder { stubs: stubs.into(), limits, is_empty: is_about_nothing(error) };
@@ -77,7 +77,7 @@ impl JsonGrammar {
 struct Finder<'a> {
     stubs: Value,
     limits: &'a ParserLimits,
-    /// Looks for a schema that allows nothing; else for one that llguidance cannot hold to.
+    /// Whether to find a schema that allows nothing, or else one that llguidance does not support.
     is_empty: bool,
 }
 
@@ -108,7 +108,7 @@ fn is_about_nothing(error: &str) -> bool {
     error.contains("nsatisfiable")
 }
 
-/// Returns a client's own pattern as a regular expression that matches JSON's white space alone.
+/// Returns a client's pattern for white space, rewritten to match JSON's white space alone.
 fn white_space_pattern(text: &str) -> Result<String, String> {
     let refusal = || {
         format!(

@@ -1,8 +1,9 @@
-//! Masks of a grammar by its lexer's state.
+//! Caches masks of a grammar by the state of its lexer.
 //!
-//! As long as a token's bytes end no lexeme, the lexer's state alone says whether it may come. A text comes to the same
-//! states again and again: behind the same number of characters of a string of limited length, for one. Where a mask
-//! has taken a long walk, its part for tokens of plain text is kept. Only the other tokens are walked from then on.
+//! As long as a token's bytes end no lexeme, the lexer's state alone decides whether the token is allowed. A text
+//! reaches the same states again and again, for example after the same number of characters of a string of limited
+//! length. If a mask took a long walk over the trie, its part for tokens of plain text is cached. Later masks of that
+//! state walk only the other tokens.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,13 +13,13 @@ use llguidance::derivre::StateID;
 use llguidance::earley::{BiasComputer, ParserRecognizer};
 use llguidance::toktrie::{Recognizer, SimpleVob, TokTrie};
 
-/// A walk is long that visits this part of the vocabulary's trie: 20 µs of a vocabulary of 50,000.
+/// A walk is long if it visits at least 1/32 of the vocabulary's trie: 20 µs for a vocabulary of 50,000 tokens.
 const LONG_WALK: usize = 32;
-/// Limits of one grammar.
+/// Limits for one grammar.
 const MAX_STATES: usize = 1024;
 const MAX_MASK_BYTES: usize = 2 << 20;
 
-/// A vocabulary in two halves.
+/// The trie of the vocabulary, split into tokens of plain text and all others.
 pub struct SplitTrie {
     plain: TokTrie,
     others: TokTrie,
@@ -37,14 +38,14 @@ impl SplitTrie {
     }
 }
 
-/// Returns whether a token rarely ends a lexeme.
+/// Returns whether a token is plain text, which rarely ends a lexeme.
 fn is_plain_text(token: &[u8]) -> bool {
     let ends = |c: char| c.is_control() || c == '"' || c == '\\';
     !token.is_empty() && std::str::from_utf8(token).is_ok_and(|text| !text.contains(ends))
 }
 
 enum Entry {
-    /// A walk from here was long.
+    /// A walk from this state was long.
     Seen,
     /// A token of plain text ends a lexeme here, so only the parser can say whether it is allowed.
     NeedsParser,
@@ -58,17 +59,17 @@ struct Entries {
     num_bytes: usize,
 }
 
-/// The masks of one grammar, whose samples share the lexer and its states.
+/// The cached masks of one grammar. Its samples share the lexer and the lexer's states.
 pub struct LexerMasks {
     trie: Arc<SplitTrie>,
     slices: Arc<dyn BiasComputer>,
     entries: Mutex<Entries>,
-    /// Where the masks' memory is counted.
+    /// The memory of all grammars, to which these masks add theirs.
     num_kept_bytes: Arc<AtomicUsize>,
 }
 
 impl LexerMasks {
-    /// Makes the masks. `slices` computes those that are not kept.
+    /// Makes the cache. `slices` computes the masks that are not cached.
     pub fn new(
         trie: Arc<SplitTrie>,
         slices: Arc<dyn BiasComputer>,
@@ -77,7 +78,7 @@ impl LexerMasks {
         LexerMasks { trie, slices, entries: Mutex::default(), num_kept_bytes }
     }
 
-    /// Computes a mask by a walk, and notes where a walk was long.
+    /// Computes a mask by a walk, and records the state if the walk was long.
     fn compute(&self, recognizer: &mut ParserRecognizer<'_>, entries: &mut Entries) -> SimpleVob {
         let state = recognizer.lexer_state();
         let num_before = recognizer.stats_mut().trie_nodes_walked;
@@ -139,7 +140,7 @@ impl BiasComputer for LexerMasks {
     }
 }
 
-/// Walks through the lexer alone, which is right until a lexeme may end.
+/// Walks the trie with the lexer alone, which is correct until a lexeme may end.
 struct LexerWalk<'a, 'b> {
     recognizer: &'a mut ParserRecognizer<'b>,
     states: Vec<StateID>,

@@ -1,8 +1,8 @@
-//! The field's own text parts behind a C++ bridge: tokenizers, chat templates through minijinja, grammars through llguidance.
+//! Connects Rust's text libraries to C++: tokenizers, minijinja for chat templates, llguidance for grammars.
 //!
-//! Every entry point returns a Result, but for three questions that read a flag (is_full, is_stopped, is_busy). An
-//! error arrives in C++ as an exception, and the faces in src/text turn it into a Status. No panic leaves this crate:
-//! it is a mistake of ours or of a crate below, and one more error to the caller.
+//! Every function returns a Result, except three that read a flag (is_full, is_stopped, is_busy). An error arrives in
+//! C++ as an exception, and the wrappers in src/text convert it to a Status. No panic leaves this crate. A panic is a
+//! bug here or in a library, and the caller gets it as an error.
 
 use std::time::Duration;
 
@@ -24,20 +24,20 @@ mod views;
 
 #[cxx::bridge(namespace = "pagoda::rust_text")]
 mod ffi {
-    /// text/sandbox_limits.h
+    /// Mirrors text/sandbox_limits.h.
     struct SandboxLimits {
         num_bytes: u64,
         num_milliseconds: u64,
     }
 
-    /// The meaning of a name of tokenizer.ggml.pre.
+    /// Properties of the pre-tokenizer that tokenizer.ggml.pre names.
     struct PreTokenizerFacts {
         is_known: bool,
         adds_bos: bool,
         always_adds_bos: bool,
     }
 
-    /// The ids that stand around two texts which are read as one pair.
+    /// The ids around and between two texts that a model reads as one pair.
     struct PairParts {
         before: Vec<i32>,
         between: Vec<i32>,

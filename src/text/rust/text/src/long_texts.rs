@@ -1,8 +1,8 @@
-//! Long texts are tokenised in pieces: the crate takes some 260 bytes for each byte that it is given at once.
+//! Tokenises long texts in pieces, because the crate uses about 260 bytes of memory for each byte that it gets at once.
 //!
-//! A piece ends in front of the single space between two ASCII letters. Or it ends behind a line's end that follows no
-//! white space and precedes a letter. There each of the expressions in `pre_tokenizer::cuts_words` ends a match, and
-//! none looks across: the tokens of the pieces, one behind the other, are those of the whole text.
+//! A piece ends before a single space between two ASCII letters, or after a line end that follows no white space and
+//! precedes a letter. At such a place each expression in `pre_tokenizer::cuts_words` ends a match, and none looks
+//! across it. So the tokens of the pieces, joined, are those of the whole text.
 
 use serde_json::Value;
 use tokenizers::Tokenizer;
@@ -11,7 +11,7 @@ use crate::pre_tokenizer;
 
 const PIECE_BYTES: usize = 256 << 10;
 
-/// Returns whether the tokens of pieces are the whole text's; false where that is not known.
+/// Returns whether the tokens of the pieces equal those of the whole text; false if it is not known.
 pub fn can_be_cut(tokenizer: &Tokenizer) -> Result<bool, String> {
     let normalizer = serde_json::to_value(tokenizer.get_normalizer()).map_err(|e| e.to_string())?;
     let pre_tokenizer =
@@ -30,7 +30,7 @@ pub fn can_be_cut(tokenizer: &Tokenizer) -> Result<bool, String> {
             .all(|token| !token.lstrip && !token.rstrip && !has_part_of_cut(&token.content)))
 }
 
-/// Returns whether a step splits a text where words end, at each place where a piece may end.
+/// Returns whether a step splits a text at each place where a piece may end.
 fn cuts_words(step: &Value) -> bool {
     match step["type"].as_str() {
         Some("ByteLevel") => step["use_regex"] == true,
@@ -39,7 +39,7 @@ fn cuts_words(step: &Value) -> bool {
     }
 }
 
-/// Splits a text no other way when it is cut.
+/// Returns whether a step splits the two parts of a cut text like the whole text.
 fn keeps_cuts(step: &Value) -> bool {
     match step["type"].as_str() {
         Some("ByteLevel") => step["add_prefix_space"] == false,
@@ -52,7 +52,7 @@ fn keeps_cuts(step: &Value) -> bool {
     }
 }
 
-/// Returns whether an added token with this text might go across a cut.
+/// Returns whether an added token with this text might span a cut.
 fn has_part_of_cut(content: &str) -> bool {
     let characters: Vec<char> = content.chars().collect();
     characters.windows(2).any(|pair| match pair {
@@ -62,7 +62,7 @@ fn has_part_of_cut(content: &str) -> bool {
     })
 }
 
-/// Returns the text in pieces of about `PIECE_BYTES`, longer only where there is no place to cut.
+/// Returns the text in pieces of at most `PIECE_BYTES`; a piece is longer only if it has no place to cut.
 pub fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -81,7 +81,7 @@ fn end_of_piece(text: &str) -> usize {
         .unwrap_or(text.len())
 }
 
-/// Returns whether a text may be cut at `at`, which is neither 0 nor the text's length.
+/// Returns whether a text may be cut at `at`. REQUIRES: `at` is neither 0 nor the text's length.
 fn is_cut(text: &str, at: usize) -> bool {
     let bytes = text.as_bytes();
     match (bytes[at - 1], bytes[at]) {

@@ -1,8 +1,8 @@
-//! The changes to a request's messages before a template sees them. They follow vLLM, whose clients send the same.
+//! Prepares a request's messages for a template. The changes follow vLLM, whose clients send the same messages.
 
 use serde_json::{Map, Value, json};
 
-/// The keys that templates read. Everything else that clients send (`refusal`, `annotations`, `audio` ...) stays out.
+/// The keys that templates read. All other keys that clients send (`refusal`, `annotations`, `audio` ...) are removed.
 const MESSAGE_KEYS: [&str; 11] = [
     "role",
     "content",
@@ -19,19 +19,19 @@ const MESSAGE_KEYS: [&str; 11] = [
 const CALL_KEYS: [&str; 5] = ["id", "type", "function", "name", "arguments"];
 const FUNCTION_KEYS: [&str; 2] = ["name", "arguments"];
 
-/// The use that a template makes of a message's content.
+/// How a template uses a message's content.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ContentUse {
     /// Prints it: parts are joined into one string.
     Text,
-    /// Walks through its parts: a string becomes a list of one.
+    /// Loops over its parts: a string becomes a list with one part.
     Parts,
-    /// Looks whether it is a string and walks through it otherwise: both stay as they come.
+    /// Tests whether it is a string, and otherwise loops over its parts: both stay as they are.
     Either,
 }
 
-/// Finds loops over a message's content. Reading the tags is enough: templates name it `message.content`,
-/// `message['content']`, or take it into a variable or a macro's argument called `content`.
+/// Finds loops over a message's content in the tags of a template. Templates write `message.content`,
+/// `message['content']`, or `content` for a variable or a macro's argument.
 fn content_use(template: &str) -> ContentUse {
     let (mut walks, mut asks) = (false, false);
     for tag in tags(template) {
@@ -48,7 +48,7 @@ fn content_use(template: &str) -> ContentUse {
     }
 }
 
-/// Returns the words before each `content is TEST` and `content is not TEST` of a tag.
+/// Returns the text before each `content is TEST` and `content is not TEST` in a tag.
 fn before_tests<'a>(tag: &'a str, test: &str) -> Vec<&'a str> {
     let tests = [format!(" is {test}"), format!(" is not {test}")];
     let places = tests.iter().flat_map(|test| tag.match_indices(test.as_str()));
@@ -56,14 +56,14 @@ fn before_tests<'a>(tag: &'a str, test: &str) -> Vec<&'a str> {
     before.flatten().filter(|(_, word)| is_content(word)).map(|(before, _)| before).collect()
 }
 
-/// Returns whether a template needs absent content: DeepSeek's print a message's calls where it is the assistant's `and
-/// message['content'] is none`.
+/// Returns whether absent content must stay absent. DeepSeek's templates print calls if the role is assistant and
+/// `message['content'] is none`.
 fn needs_none(template: &str) -> bool {
     let mut before = tags(template).flat_map(|tag| before_tests(tag, "none"));
     before.any(|before| before.trim_end().ends_with(" and"))
 }
 
-/// Returns whether a template adds a call's arguments to text, which only text can be, and does nothing else with them.
+/// Returns whether a template only concatenates a call's arguments with text. Then the arguments must be text.
 fn adds_arguments(template: &str) -> bool {
     let names = ["['arguments']", "[\"arguments\"]", ".arguments"];
     let mut uses = names.iter().flat_map(|name| {
@@ -76,14 +76,14 @@ fn adds_arguments(template: &str) -> bool {
     uses.next().is_some_and(|first| first && uses.all(|is_added| is_added))
 }
 
-/// Returns whether an expression, its filters aside, is a message's content.
+/// Returns whether an expression is a message's content, possibly with filters.
 fn is_content(expression: &str) -> bool {
     let path = expression.split('|').next().unwrap_or("").trim().trim_matches(['(', ')']);
     let ends = [".content", "['content']", "[\"content\"]"];
     path == "content" || ends.iter().any(|end| path.ends_with(end))
 }
 
-/// Returns the insides of {% %} tags, without whitespace control.
+/// Returns the text inside each {% %} tag, without whitespace control.
 fn tags(template: &str) -> impl Iterator<Item = &str> {
     template
         .split("{%")
@@ -93,13 +93,14 @@ fn tags(template: &str) -> impl Iterator<Item = &str> {
 
 pub struct Options {
     content_use: ContentUse,
-    /// Absent content stays `none` for a template that tests for it; for all others it becomes the empty text.
+    /// Absent content stays `none`, because the template tests for it. Otherwise it becomes the empty text.
     keeps_none: bool,
-    /// A call's arguments stay a text.
+    /// A call's arguments stay text.
     keeps_arguments: bool,
-    /// A template without a developer role gets developers' messages as the system's.
+    /// The template knows the role `developer`. Otherwise `developer` becomes `system`.
     knows_developer: bool,
-    /// gpt-oss's template raises an exception for content and thoughts beside tool calls, so the thoughts are left out.
+    /// gpt-oss's template raises an exception if a message with tool calls has both content and thinking. So thinking
+    /// is removed.
     content_or_thinking: bool,
 }
 
@@ -148,8 +149,9 @@ fn prepare_message(message: Value, options: &Options) -> Result<Value, String> {
     Ok(Value::Object(message))
 }
 
-/// Keeps these keys where they hold something. A template asks whether a key is there (`'tool_calls' in message`), and
-/// the `openai` client sends an answer back with `"tool_calls": null`. Content is always kept.
+/// Keeps these keys, unless their value is null or an empty list. A template asks whether a key is present
+/// (`'tool_calls' in message`), and the `openai` client sends an answer back with `"tool_calls": null`. Content is
+/// always kept.
 fn keep_only(object: &mut Map<String, Value>, keys: &[&str]) {
     object.retain(|key, value| {
         let is_empty = value.is_null() || value.as_array().is_some_and(Vec::is_empty);
@@ -205,8 +207,7 @@ fn prepare_calls(message: &mut Map<String, Value>, keeps_arguments: bool) {
     }
 }
 
-/// Turns a call's arguments into a value: clients send them as a string of JSON, and templates print them with
-/// `tojson`.
+/// Parses a call's arguments. Clients send them as a string of JSON, but templates print the value with `tojson`.
 fn read_arguments(function: &mut Map<String, Value>, keeps_text: bool) {
     let arguments = function.entry("arguments").or_insert_with(|| json!({}));
     let read = match arguments.as_str().map(str::trim) {
@@ -223,7 +224,7 @@ fn read_arguments(function: &mut Map<String, Value>, keeps_text: bool) {
     }
 }
 
-/// Gives an earlier answer's reasoning all three names under which templates read it. Clients send any of them.
+/// Stores a previous answer's reasoning under all three names that templates read. Clients send any of them.
 fn alias_reasoning(message: &mut Map<String, Value>) {
     let names = ["reasoning_content", "thinking", "reasoning"];
     let Some(reasoning) = names.iter().find_map(|name| message.get(*name)).cloned() else { return };

@@ -1,7 +1,7 @@
-//! From tokens back to text, a token at a time.
+//! Converts tokens back to text, one token at a time.
 //!
-//! A `PieceRule` is what the tokenizer's decoder says about single tokens; a `PieceStream` applies it and holds back the
-//! bytes of a character that is not complete. Decoding a whole list is pushing all of it: one definition of the text.
+//! A `PieceRule` describes how the tokenizer's decoder changes single tokens. A `PieceStream` applies it, and holds
+//! back the bytes of an incomplete character. Decoding a whole list uses the same stream, so both give the same text.
 
 use serde_json::Value;
 use tokenizers::Tokenizer;
@@ -9,15 +9,16 @@ use tokenizers::Tokenizer;
 const REPLACEMENT: &str = "\u{FFFD}";
 
 pub enum PieceRule {
-    /// A token's characters stand for bytes (GPT-2's table).
+    /// Each character of a token encodes a byte (GPT-2's table).
     ByteLevel,
-    /// SentencePiece: characters are replaced, <0xNN> tokens are bytes, leading characters of the whole text fall away.
+    /// SentencePiece: characters are replaced, <0xNN> tokens are bytes, and leading characters of the whole text are
+    /// removed.
     SentencePiece {
         replacements: Vec<(String, String)>,
         byte_tokens: bool,
         strip: Option<(char, usize)>,
     },
-    /// A character stands for a space; those of the first token fall away when the encoder put one there.
+    /// A character replaces the space. It is removed from the first token if the encoder added one there.
     Metaspace { replacement: char, drops_first: bool },
 }
 
@@ -111,8 +112,8 @@ fn byte_token(token: &str) -> Option<u8> {
     u8::from_str_radix(digits, 16).ok()
 }
 
-/// Returns the byte of a character by GPT-2's table: printable bytes stand for themselves, the others for U+0100 and up
-/// in order.
+/// Returns the byte that a character encodes in GPT-2's table. Printable bytes are encoded as themselves, the others as
+/// U+0100 and up in order.
 fn byte_of(character: char) -> Option<u8> {
     let code = character as u32;
     match code {
@@ -124,7 +125,7 @@ fn byte_of(character: char) -> Option<u8> {
     }
 }
 
-/// Returns a token's bytes. A token with a character outside the table (an added token) stands for its own UTF-8 bytes.
+/// Returns a token's bytes. A token with a character outside the table (an added token) is its own UTF-8 text.
 fn byte_level_bytes(token: &str) -> Vec<u8> {
     let bytes: Option<Vec<u8>> = token.chars().map(byte_of).collect();
     bytes.unwrap_or_else(|| token.as_bytes().to_vec())
@@ -137,7 +138,7 @@ pub struct PieceStream {
 }
 
 impl PieceStream {
-    /// Starts a stream. One that `continues` a text keeps the leading space that the start of a text loses.
+    /// Starts a stream. If it `continues` a text, it keeps the leading space that the start of a text loses.
     pub fn new(rule: &PieceRule, continues: bool) -> PieceStream {
         let mut stream = PieceStream { pending: Vec::new(), strip: None, drops_first: false };
         if continues {
@@ -151,7 +152,7 @@ impl PieceStream {
         stream
     }
 
-    /// Returns the text that is complete now.
+    /// Returns the text that is complete so far.
     pub fn push(&mut self, rule: &PieceRule, token: &str) -> String {
         let text = match rule {
             PieceRule::ByteLevel => {
@@ -176,8 +177,7 @@ impl PieceStream {
         self.stripped(text)
     }
 
-    /// Returns the text of an unfinished character: U+FFFD, once a byte for byte tokens and once in all for byte-level
-    /// ones.
+    /// Returns U+FFFD for an incomplete character: one for each byte of byte tokens, one in all for byte-level tokens.
     pub fn finish(&mut self, rule: &PieceRule) -> String {
         let pending = std::mem::take(&mut self.pending);
         let text = match rule {
@@ -187,7 +187,7 @@ impl PieceStream {
         self.stripped(text)
     }
 
-    /// Decodes the pending bytes up to a last character that more bytes could complete.
+    /// Decodes the pending bytes, except a last character that more bytes could complete.
     fn take_complete(&mut self, mark_each_byte: bool) -> String {
         let mut text = String::new();
         let mut start = 0;
@@ -215,7 +215,7 @@ impl PieceStream {
         }
         let num_leading = text.chars().take(count).take_while(|c| *c == content).count();
         let rest = &text[num_leading * content.len_utf8()..];
-        // Only a piece that was nothing but stripped characters leaves some to strip in the next one.
+        // If the whole piece was stripped, the next piece may have more characters to strip.
         self.strip =
             (rest.is_empty() && num_leading < count).then_some((content, count - num_leading));
         rest.to_string()

@@ -1,8 +1,9 @@
-//! The pre-tokenizers that `tokenizer.ggml.pre` names: how text is cut before its merges.
+//! The pre-tokenizers that `tokenizer.ggml.pre` names. They cut a text into pieces before merges.
 //!
-//! The expressions are those of the checkpoints' own tokenizer.json (Oniguruma syntax), so that ids equal the original's;
-//! where a GGUF name stands for several checkpoints, they agree on the expression. llama.cpp, whose names these are, knows
-//! some of them by approximation: it takes lower and upper case for the same, marks for no letters, and no digits but ASCII's.
+//! The expressions are those of the checkpoints' own tokenizer.json (Oniguruma syntax), so that ids equal the
+//! original's. If a GGUF name is used for several checkpoints, they have the same expression. The names are
+//! llama.cpp's. llama.cpp only approximates some expressions: it ignores case, does not count marks as letters, and
+//! knows only ASCII digits.
 
 use tokenizers::normalizers::NormalizerWrapper;
 use tokenizers::normalizers::unicode::NFC;
@@ -22,7 +23,7 @@ macro_rules! white_space {
         r"|\s*[\r\n]+|\s+(?!\S)|\s+"
     };
 }
-/// Words, numbers as `$digits` cuts them, and what is neither with the line ends behind it.
+/// Words, numbers as cut by `$digits`, and other characters with the line ends after them.
 macro_rules! words_and_digits {
     ($digits:literal) => {
         concat!(
@@ -33,7 +34,7 @@ macro_rules! words_and_digits {
         )
     };
 }
-/// Words that end where upper case begins, with `$suffix` behind them. `$but` takes characters out of their letters.
+/// Words that end before an upper-case letter, with `$suffix` after them. `$but` excludes characters from the letters.
 macro_rules! cased_words {
     ($but:literal, $suffix:expr) => {
         concat!(
@@ -63,7 +64,7 @@ macro_rules! slashes_and_white_space {
         concat!(r"| ?[^\s\p{L}\p{N}]+[\r\n/]*", white_space!())
     };
 }
-/// DeepSeek V3's words and punctuation, that with the line ends that `$line_ends` takes.
+/// DeepSeek V3's words and punctuation. `$line_ends` is the expression for the line ends after punctuation.
 macro_rules! marked_words {
     ($line_ends:literal) => {
         concat!(
@@ -91,7 +92,7 @@ const SEED_CODER: &str = concat!(
     r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+",
     white_space!()
 );
-/// Words with single spaces between them are one piece.
+/// Words separated by single spaces are one piece.
 const EXAONE_MOE: &str = concat!(
     contraction!(),
     r"|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]?",
@@ -114,7 +115,7 @@ const KIMI_K2: &str = concat!(
     white_space!()
 );
 const BLOOM: &str = " ?[^(\\s|.,!?…。，、।۔،)]+";
-// Letters that have case. By number, because some of them are not in composed form.
+// Letters that have case. They are written as numbers, because some are not in composed form.
 const DEEPSEEK_LETTERS: &str = concat!(
     r"\s?[",
     "A-Za-z\u{B5}\u{C0}-\u{D6}\u{D8}-\u{F6}\u{F8}-\u{1BA}\u{1BC}-\u{1BF}\u{1C4}-\u{293}",
@@ -160,45 +161,45 @@ const CHAMELEON_IMAGE: &str = "(IMGIMG)((A|B|C|D|E|F|G|H|I){1,4})Z";
 const CHAMELEON_SPACES: &str = r"([\t\n]|    |  )";
 const LINES: &str = r"[^\n]+|[\n]+";
 
-// Digits in threes, counted from the right. Looking ahead for threes at each digit takes time quadratic in their number,
-// so each of these looks once, where a run of digits begins.
+// Groups of three digits, counted from the right. A look-ahead at each digit would take time quadratic in their number.
+// So each of these expressions looks ahead once, at the start of a run of digits.
 
-/// A run of digits that ends where a word does.
+/// A run of digits at the end of a word.
 const DIGITS_OF_A_WORD: &str = r"(?<!\d)\d++\b";
-/// The one or two digits ahead of the threes, of a piece that is all digits.
+/// The one or two digits before the groups of three, in a piece that is all digits.
 const LEADING_DIGITS: &str = r"\A\d{1,2}(?=(?>(?:\d{3})*)\z)";
 const LEADING_NUMBERS: &str = r"\A\p{N}{1,2}(?=(?>(?:\p{N}{3})*)\z)";
-/// The text from one three to the next: numbers that are no digits join what is before them.
+/// The text from one group of three to the next. Numeric characters that are not digits join the text before them.
 const SUPERBPE_THREES: &str = concat!(
     r"(?:\A(?:\d{1,2}(?=(?>(?:\d{3})*)(?!\d))|(?=\D))|\d{3})",
     r"(?:\D+\d{0,2}(?=(?>(?:\d{3})*)(?!\d)))*"
 );
 
-/// In which characters a vocabulary is written.
+/// How a vocabulary spells text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Spelling {
     /// A printable character for each byte.
     Bytes,
-    /// The text's own, with U+2581 for a space; bytes as <0xNN>.
+    /// The text's own characters, with U+2581 for a space and <0xNN> for bytes.
     Characters,
 }
 
-/// How one name cuts text, and what else the checkpoints behind it do.
+/// How a named pre-tokenizer cuts text, and other properties of its checkpoints.
 pub struct PreTokenizer {
     pub spelling: Spelling,
-    /// Applied one after the other: each match becomes a piece of its own, and so does what lies between matches.
+    /// Applied one after another. Each match becomes a piece of its own, and so does the text between matches.
     pub expressions: &'static [&'static str],
-    /// Applied to the characters that bytes became, where a checkpoint cuts there too.
+    /// Applied to the characters that encode bytes, if a checkpoint cuts there too.
     pub expressions_on_bytes: &'static [&'static str],
-    /// Unicode composition before anything else, as in Qwen's tokenizer.json.
+    /// Applies Unicode composition (NFC) before anything else, as in Qwen's tokenizer.json.
     pub nfc: bool,
-    /// A piece that is a token as a whole is taken without merging.
+    /// A piece that equals a token becomes that token without merges.
     pub ignore_merges: bool,
-    /// Whether a text starts with the BOS token where the file does not say.
+    /// Whether a text starts with the BOS token if the file does not say.
     pub adds_bos: bool,
-    /// A text starts with it even where the file says otherwise.
+    /// A text starts with the BOS token even if the file says otherwise.
     pub always_adds_bos: bool,
-    /// The special token that takes the white space before it; empty: none.
+    /// The special token that absorbs the white space before it; empty: none.
     pub strips_before: &'static str,
 }
 
@@ -215,11 +216,11 @@ const fn cuts(expressions: &'static [&'static str]) -> PreTokenizer {
     }
 }
 
-/// Merges go over the whole text.
+/// No cuts: merges apply to the whole text.
 const CHARACTERS: PreTokenizer = PreTokenizer { spelling: Spelling::Characters, ..cuts(&[]) };
 
-/// Names, a space between, and what they mean: all that llama.cpp has, but "whitespace", which drops the spaces that it cuts
-/// at, for embeddings.
+/// Names, separated by spaces, and their pre-tokenizers. All names of llama.cpp are here except "whitespace", which is
+/// for embeddings and drops the spaces where it cuts.
 const TABLE: &[(&str, PreTokenizer)] = &[
     (
         "gpt-2 phi-2 jina-es jina-de jina-v1-en roberta-bpe gigachat exaone4 mellum a.x-4.0 mpt olmo \
@@ -300,14 +301,14 @@ const TABLE: &[(&str, PreTokenizer)] = &[
     ("sarvam-moe", CHARACTERS),
 ];
 
-/// Returns the pre-tokenizer of a name, or None for an unknown one. A file without the key has the empty name.
+/// Returns the pre-tokenizer of a name; None if it is unknown. A file without the key has the empty name.
 pub fn find(name: &str) -> Option<&'static PreTokenizer> {
     let name = if name.is_empty() { "default" } else { name };
     TABLE.iter().find(|(names, _)| names.split(' ').any(|each| each == name)).map(|(_, pre)| pre)
 }
 
-/// Returns whether an expression ends its matches in front of a space between letters, and behind a line's end before a
-/// letter, whatever comes there.
+/// Returns whether an expression always ends a match before a space between letters, and after a line end before a
+/// letter.
 pub fn cuts_words(expression: &str) -> bool {
     [
         GPT2, LLAMA3, QWEN2, MINICPM5, UFAKZEKA, JAIS2, SEED_CODER, QWEN35, TEKKEN, GPT4O, YOUTU,
@@ -316,8 +317,8 @@ pub fn cuts_words(expression: &str) -> bool {
     .contains(&expression)
 }
 
-/// Returns whether an expression's matches on one side of such a place depend on nothing on the other. A match that
-/// goes across is an exception: the other expressions cut it there.
+/// Returns whether an expression's matches on one side of such a place do not depend on the other side. A match across
+/// the place is no problem, because the other expressions cut it.
 pub fn looks_at_one_side(expression: &str) -> bool {
     let punctuation = [PUNCTUATION, FALCON_PUNCTUATION, CHAMELEON_PUNCTUATION];
     let digits = [DIGIT, DIGITS, UP_TO_THREE_DIGITS, THREE_DIGITS, THREE_NUMBERS];
@@ -333,7 +334,8 @@ impl PreTokenizer {
         self.nfc.then(|| NFC.into())
     }
 
-    /// Builds the cuts before and after the step from bytes to the printable characters of byte-level vocabularies.
+    /// Builds the steps: cuts, then the conversion from bytes to the printable characters of byte-level vocabularies,
+    /// then more cuts.
     pub fn build(&self) -> Result<PreTokenizerWrapper, String> {
         let mut steps = splits(self.expressions)?;
         steps.push(ByteLevel::new(false, false, false).into());

@@ -1,4 +1,4 @@
-//! Chat templates as Hugging Face transformers renders them (`apply_chat_template`), behind text/chat_template.h.
+//! Renders chat templates as Hugging Face transformers does (`apply_chat_template`), for text/chat_template.h.
 
 use std::sync::Arc;
 
@@ -10,21 +10,22 @@ use serde_json::Value as Json;
 use crate::messages::{self, Options};
 use crate::views::ChatInputView;
 
-/// Templates of checkpoints take up to 50 kB; nesting in one costs stack.
+/// Templates of checkpoints have up to 50 kB. The limit also bounds the stack that nested templates need.
 const MAX_TEMPLATE_BYTES: usize = 1 << 20;
-/// A rendering holds its input a few times over.
+/// A rendering needs several copies of its input.
 const MEMORY_PER_INPUT_BYTE: usize = 32;
-/// Marks the end of a message that is to be continued. The trailing space tells whether the template trims.
+/// Marks the end of a message that is to be continued. If the rendering lacks the trailing space, the template trims
+/// messages.
 const CONTINUE_TAG: &str = "CONTINUE_FINAL_MESSAGE_TAG ";
 
-/// A template that checks its input against its limits and runs apart (see pagoda_sandbox).
+/// A template that renders in a sandbox, within limits (see pagoda_sandbox).
 pub struct TextTemplate {
     renderer: Arc<Renderer>,
     sandbox: Sandbox,
     limits: Limits,
 }
 
-/// The parts of text/chat_template.h's ChatInput.
+/// A copy of text/chat_template.h's ChatInput.
 pub struct Input {
     messages: Vec<u8>,
     tools: Vec<u8>,
@@ -56,7 +57,7 @@ impl Input {
 }
 
 impl TextTemplate {
-    /// Compiles a template. `limits`: of a rendering, besides the memory for its input.
+    /// Compiles a template. `limits`: for one rendering, without the memory that its input adds.
     pub fn from_text(name: &[u8], text: &[u8], limits: Limits) -> Result<TextTemplate, String> {
         let name = String::from_utf8_lossy(name).into_owned();
         let text = std::str::from_utf8(text).map_err(|e| {
@@ -82,7 +83,7 @@ impl TextTemplate {
         Ok(TextTemplate { renderer: Arc::new(renderer), sandbox, limits })
     }
 
-    /// No rendering is started now; see pagoda_sandbox.
+    /// Returns whether no rendering can start; see pagoda_sandbox.
     pub fn is_busy(&self) -> bool {
         self.sandbox.is_busy()
     }
@@ -107,7 +108,7 @@ struct Renderer {
     options: Options,
 }
 
-/// Returns "chat_template.jinja:12: unknown function: function `foo` is unknown".
+/// Returns an error message such as "chat_template.jinja:12: unknown function: function `foo` is unknown".
 fn describe(error: &Error, name: &str) -> String {
     let line = error.line().map_or(String::new(), |line| format!(":{line}"));
     let detail = error.detail().map_or(String::new(), |detail| format!(": {detail}"));
@@ -210,7 +211,7 @@ fn value_of(json: Json) -> Value {
     }
 }
 
-/// Puts the tag behind the last text of the last message; returns that text.
+/// Appends the tag to the last text of the last message; returns the text without the tag.
 fn tag_final_message(messages: &mut [Json]) -> Result<String, String> {
     let content = messages.last_mut().and_then(|message| message.get_mut("content"));
     let text = match content {
@@ -241,12 +242,12 @@ fn cut_at_tag(mut text: String, message: &str) -> Result<String, String> {
     Ok(text)
 }
 
-/// Formats local time as Python's datetime does through the C library.
+/// Formats local time with the C library, like Python's datetime.
 fn strftime(format: &str, unix_time: i64) -> Result<String, Error> {
     let fail = || {
         Error::new(ErrorKind::InvalidOperation, format!("strftime_now: cannot format '{format}'"))
     };
-    // A leading character tells an empty result from a buffer that is too small.
+    // The leading character distinguishes an empty result from a buffer that is too small.
     let c_format = std::ffi::CString::new(format!("x{format}")).map_err(|_| fail())?;
     let mut buffer = vec![0u8; 1024];
     let length = unsafe {

@@ -1,4 +1,4 @@
-//! The tokenizer and the incremental detokenizer behind text/tokenizer.h and text/detokenizer.h.
+//! The tokenizer and the incremental detokenizer for text/tokenizer.h and text/detokenizer.h.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -12,11 +12,11 @@ use crate::{gguf, long_texts, pre_tokenizer};
 
 struct Shared {
     tokenizer: Tokenizer,
-    /// The same tokenizer taking special tokens in a text as plain text; made when first asked for.
+    /// A copy of the tokenizer that reads special tokens in a text as plain text. Made at first use.
     literal: OnceLock<Tokenizer>,
     rule: PieceRule,
     can_be_cut: bool,
-    /// The tokens that a GGUF file asks for around a text; a tokenizer.json has a post-processor instead.
+    /// The tokens that a GGUF file puts around a text. A tokenizer.json has a post-processor instead.
     bos: Option<u32>,
     eos: Option<u32>,
     vocab_size: u32,
@@ -26,7 +26,7 @@ struct Shared {
 pub struct TextTokenizer(Arc<Shared>);
 
 pub fn tokenizer_from_json(json: &[u8]) -> Result<TextTokenizer, String> {
-    // The crate's own reader panics on some broken JSON.
+    // The crate's own reader panics on some invalid JSON.
     serde_json::from_slice::<IgnoredAny>(json).map_err(|e| e.to_string())?;
     let mut tokenizer = Tokenizer::from_bytes(json).map_err(|e| e.to_string())?;
     tokenizer.with_truncation(None).map_err(|e| e.to_string())?;
@@ -67,8 +67,8 @@ fn checked_utf8(text: &[u8]) -> Result<&str, String> {
         .map_err(|e| format!("expected UTF-8, got other bytes at offset {}", e.valid_up_to()))
 }
 
-/// Returns the tokens that a piece adds to a text's. Of those that the post-processor puts around, it adds only what
-/// goes before the first piece and behind the last.
+/// Returns the range of a piece's tokens that belong to the text. The post-processor's tokens around a piece are
+/// included only before the first piece and after the last.
 fn wanted_ids(encoding: &Encoding, is_first: bool, is_last: bool) -> Range<usize> {
     let is_around = encoding.get_special_tokens_mask();
     let is_inner = |&is_around: &u32| is_around == 0;
@@ -81,7 +81,7 @@ fn wanted_ids(encoding: &Encoding, is_first: bool, is_last: bool) -> Range<usize
     begin.unwrap_or(0)..end.unwrap_or(0)
 }
 
-/// Returns None for -1, by which the bridge says "none".
+/// Returns None for -1, which means "none" in the bridge.
 fn id_of(id: i32) -> Option<u32> {
     u32::try_from(id).ok()
 }
@@ -132,8 +132,8 @@ impl TextTokenizer {
         Ok(ids)
     }
 
-    /// Returns the ids before, between and behind two texts, as the post-processor puts them around two that have one
-    /// token each.
+    /// Returns the ids that the post-processor puts before, between and after two texts. It processes two texts of one
+    /// marker each, and splits the result at the markers.
     pub fn pair_parts(&self) -> Result<[Vec<i32>; 3], String> {
         const TEXT: u32 = u32::MAX; // no token has it
         let shared = &*self.0;
@@ -151,12 +151,12 @@ impl TextTokenizer {
         Ok([before, between, after])
     }
 
-    /// Returns the bytes of the longest piece that `encode` gives the crate at once.
+    /// Returns the bytes of the longest piece that `encode` passes to the crate at once.
     pub fn longest_piece(&self, text: &[u8]) -> Result<usize, String> {
         Ok(self.pieces(checked_utf8(text)?).map(str::len).max().unwrap_or(0))
     }
 
-    /// Returns a text's pieces, at least one, so that an empty text gets what goes around it.
+    /// Returns a text's pieces. An empty text has one piece, so that it gets the tokens around a text.
     fn pieces<'t>(&self, text: &'t str) -> Box<dyn Iterator<Item = &'t str> + 't> {
         if self.0.can_be_cut && !text.is_empty() {
             Box::new(long_texts::pieces(text))
@@ -177,7 +177,7 @@ impl TextTokenizer {
         text
     }
 
-    /// Returns the token as the vocabulary writes it; empty where an id has none.
+    /// Returns the token as the vocabulary writes it; empty if the id has none.
     pub fn id_to_token(&self, id: i32) -> String {
         id_of(id).and_then(|id| self.0.tokenizer.id_to_token(id)).unwrap_or_default()
     }
@@ -186,7 +186,7 @@ impl TextTokenizer {
         self.visible(id, false).map(|token| self.0.rule.bytes(&token)).unwrap_or_default()
     }
 
-    /// Returns a token's id; -1: no such token.
+    /// Returns a token's id; -1 if there is no such token.
     pub fn token_to_id(&self, token: &[u8]) -> i32 {
         let id =
             std::str::from_utf8(token).ok().and_then(|token| self.0.tokenizer.token_to_id(token));
@@ -207,7 +207,7 @@ impl TextTokenizer {
         TextDetokenizer { tokenizer: self.clone(), skip_special_tokens, stream }
     }
 
-    /// Returns the token of an id, unless it is to be skipped or there is none.
+    /// Returns the token of an id; None if it is to be skipped or does not exist.
     fn visible(&self, id: i32, skip_special_tokens: bool) -> Option<String> {
         let tokenizer = &self.0.tokenizer;
         let token = tokenizer.id_to_token(id_of(id)?)?;

@@ -1,9 +1,9 @@
-//! The half of the bridge that modules read: what C++ hands over that is more than numbers and text. lib.rs has the other
-//! half, which uses those modules.
+//! The part of the bridge that the modules use: structs that C++ passes. lib.rs has the other part, which uses the
+//! modules.
 
 #[cxx::bridge(namespace = "pagoda::rust_text")]
 mod ffi {
-    /// text/gguf_vocabulary.h after its checks. An id of -1 is none.
+    /// text/gguf_vocabulary.h after its checks. An id of -1 means none.
     struct GgufVocabularyView<'a> {
         is_sentence_piece: bool,
         pre: &'a [u8],
@@ -30,7 +30,7 @@ mod ffi {
         unix_time: i64,
     }
 
-    /// The kind of a grammar's text; text/grammar.h tells them.
+    /// The kind of a grammar's text; see text/grammar.h.
     enum GrammarKind {
         JsonSchema,
         Regex,

@@ -1,5 +1,5 @@
-// Stand-ins for what mlx_weight.cc needs of MlxExec and MLX's arrays, for the harness, which has
-// neither: its folder comes first among those of headers.
+// Replacements for the parts of MlxExec and MLX's arrays that mlx_weight.cc uses. The harness has
+// neither MlxExec nor MLX: this folder comes first in its include path.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace pagoda::mlx {
 
-// Persistent memory, which a GPU of Apple's shares with the host. Here the host writes to a copy,
-// which the GPU gets before the next launch that reads it.
+// Persistent memory. An Apple GPU shares it with the host. Here the host writes to a copy, which is
+// copied to the GPU before the next launch that reads it.
 class SharedMemory {
  public:
   explicit SharedMemory(std::byte* bytes) : bytes_(bytes) {}
@@ -24,7 +24,7 @@ class SharedMemory {
 };
 SharedMemory whole_array(const Tensor& tensor);
 
-// An Exec that has no other one for bodies on the host.
+// An Exec without a host Exec: it runs no bodies on the host.
 struct HostBodies {
   std::unique_ptr<Exec> exec;
 };
