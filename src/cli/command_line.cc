@@ -21,7 +21,8 @@ namespace pagoda {
 
 namespace {
 
-// Makes flags take one value each time they stand. Positionals may be lists, as the URLs of `ps`.
+// Makes a flag take one value each time it is given. Positionals may be lists, like the URLs of
+// `ps`.
 void take_single_values(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) {
     if (!option->get_positional()) option->allow_extra_args(false);
@@ -34,7 +35,7 @@ int complain(const std::string& what) {
   return kExitUsage;
 }
 
-// Runs a command. One that lacks memory or threads ends with a line, like any other error.
+// Runs a command. If memory or threads are lacking, it ends with one line, like any other error.
 int run(const CommandBody& body) {
   try {
     return body();

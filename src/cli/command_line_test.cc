@@ -1,5 +1,5 @@
-// Properties of every subcommand's flags, tested by going through them all: none swallows what
-// follows it, and none is refused in the parser's words.
+// Properties of every flag of every subcommand: none takes the argument after its value, and none
+// is refused in the parser's own words.
 #include "cli/command_line.h"
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 struct CommandLine {
   CommandLine() { add_commands(app, body); }
 
-  // Returns "" where `arguments` parse, else what is said on stderr. Each call starts afresh.
+  // Returns "" if `arguments` parse, else the message for stderr. Calls do not affect later ones.
   std::string parse(const std::vector<std::string>& arguments) {
     std::vector<const char*> argv = {"pagoda"};
     for (const std::string& argument : arguments) argv.push_back(argument.c_str());
@@ -44,7 +44,7 @@ struct CommandLine {
 struct Flag {
   std::vector<std::string> command;  // "bench", "serve"
   std::string name;
-  std::vector<std::string> positionals;  // of the command, as many as it must have
+  std::vector<std::string> positionals;  // those that the command requires
   bool is_required = false;
 };
 
@@ -73,7 +73,7 @@ std::vector<Flag> all_flags() {
   return flags_of(line.app, {});
 }
 
-// One that the flag takes.
+// Every flag accepts at least one of these.
 constexpr const char* kValues[] = {"7",    "2M",     "0.5", "auto", "info", "text", "none",
                                    "Q8_0", "random", "cpu", "a b",  "-",    "/llm", "q8_0"};
 
@@ -119,7 +119,7 @@ TEST(CommandLine, EveryFlagRefusesWithItsNameAndWhatItExpected) {
       arguments.insert(arguments.end(), {flag.name, value});
       arguments.insert(arguments.end(), flag.positionals.begin(), flag.positionals.end());
       const std::string error = line.parse(arguments);
-      if (error.empty() || error.starts_with("expected --")) continue;  // takes it as a text
+      if (error.empty() || error.starts_with("expected --")) continue;  // the flag takes any text
       EXPECT_THAT(error, AllOf(HasSubstr(flag.name + ": expected "), HasSubstr(value)));
     }
     std::vector<std::string> arguments = flag.command;

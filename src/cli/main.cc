@@ -7,8 +7,8 @@
 #include "cli/command_line.h"
 
 int main(int argc, char** argv) {
-  // A peer or a pager that goes away is an error of a write. So is a file that has reached the
-  // limit of its length (ulimit -f). Neither ends the process.
+  // A write to a closed pipe or socket must fail with an error and not end the process. So must a
+  // write to a file at the limit of its length (ulimit -f).
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
   spdlog::set_default_logger(spdlog::stderr_color_mt("pagoda"));  // stdout is for answers

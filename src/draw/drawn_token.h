@@ -7,11 +7,11 @@
 
 namespace pagoda {
 
-// The numbers that stand for a token where a row has none. They change nothing for other rows.
-inline constexpr std::int32_t kRowIsNotNumbers = -1;  // a NaN or +inf among its logits
-inline constexpr std::int32_t kRowHasNoToken = -2;    // all of them are -inf
+// Numbers that a draw gives instead of a token if the row has none. Other rows are not affected.
+inline constexpr std::int32_t kRowIsNotNumbers = -1;  // a logit is NaN or +inf
+inline constexpr std::int32_t kRowHasNoToken = -2;    // all logits are -inf
 
-// Returns what a drawn number says of its row: a token, or why it has none (kInvalidArgument).
+// Returns the status of a drawn number: OK for a token, else kInvalidArgument with the reason.
 Status status_of_drawn(std::int32_t drawn, std::int64_t vocab_size);
 
 }  // namespace pagoda

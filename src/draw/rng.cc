@@ -32,7 +32,8 @@ double random_uniform(const RandomKey& key) {
        static_cast<std::uint32_t>(key.purpose), 0},
       {static_cast<std::uint32_t>(key.seed), static_cast<std::uint32_t>(key.seed >> 32)});
   const std::uint64_t bits = (std::uint64_t{words[0]} << 32) | words[1];
-  // 52 bits and a half are exact in a double; with 53 the largest would round to 1.
+  // A number of 52 bits plus a half is exact in a double; with 53 bits the largest would round to
+  // 1.
   return (static_cast<double>(bits >> 12) + 0.5) * 0x1p-52;
 }
 

@@ -1,5 +1,5 @@
-// Random numbers as a function of their place: no state, so that an answer never depends on the
-// batch, on chunk borders or on what was computed before (preemption, replays).
+// Random numbers as a function of their place in the output, without state. So an answer never
+// depends on the batch, on chunk borders or on earlier work (preemption, replays).
 //
 // Philox 4x32-10: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC
 // 2011. Thread-safe.
@@ -13,7 +13,7 @@ namespace pagoda {
 using PhiloxCounter = std::array<std::uint32_t, 4>;
 using PhiloxKey = std::array<std::uint32_t, 2>;
 
-// Computes ten rounds: the paper's function bit for bit.
+// Computes the paper's function with ten rounds, bit for bit.
 PhiloxCounter philox4x32(PhiloxCounter counter, PhiloxKey key);
 
 // The purpose that a number is drawn for. Draws for different purposes at one position are
@@ -24,7 +24,7 @@ enum class RandomPurpose : std::uint32_t { kSampleToken = 0, kXtcCoin = 1 };
 struct RandomKey {
   std::uint64_t seed = 0;
   int sample_index = 0;
-  int position = 0;  // in the sequence, of the token that is drawn
+  int position = 0;  // the drawn token's, in the sequence
   RandomPurpose purpose = RandomPurpose::kSampleToken;
 };
 

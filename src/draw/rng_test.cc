@@ -8,7 +8,7 @@
 namespace pagoda {
 namespace {
 
-// The vectors that the paper's authors publish with their Random123 library (kat_vectors).
+// The test vectors that the paper's authors publish with their Random123 library (kat_vectors).
 TEST(Philox, GivesThePublishedNumbers) {
   EXPECT_EQ(philox4x32({0, 0, 0, 0}, {0, 0}),
             (PhiloxCounter{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
@@ -40,7 +40,7 @@ TEST(RandomUniform, DependsOnEveryPartOfItsPlace) {
   EXPECT_EQ(numbers.size(), 8u);
 }
 
-// Moments of n uniforms, within five standard deviations of theirs.
+// The moments of n uniforms are within five standard deviations of the expected ones.
 TEST(RandomUniform, IsUniformStrictlyInsideTheUnitInterval) {
   constexpr int kNum = 200000;
   double sum = 0, sum_of_squares = 0, sum_of_neighbours = 0, previous = 0.5;

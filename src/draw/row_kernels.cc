@@ -12,14 +12,14 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "draw/row_kernels.cc"
 #include <hwy/foreach_target.h>
-// After it, in this order.
+// Must follow foreach_target.h, and precede HWY_BEFORE_NAMESPACE.
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace pagoda::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Sums run in 16 lanes whatever the machine has: lane i takes the elements i, i + 16, ...
+// Sums run in 16 lanes whatever the vector width: lane i adds the elements i, i + 16, ...
 constexpr std::size_t kNumLanes = 16;
 using FloatTag = hn::CappedTag<float, kNumLanes>;
 using DoubleTag = hn::CappedTag<double, kNumLanes>;
@@ -38,25 +38,25 @@ HWY_INLINE Floats exp_nonpositive(FloatTag d, Floats x) {
   r = hn::Sub(r, hn::Mul(n, hn::Set(d, C::kLn2Low)));
   auto p = hn::Set(d, C::kLeading);
   for (const float c : C::kOthers) p = hn::Add(hn::Mul(p, r), hn::Set(d, c));
-  // n in [-126, 0] goes into the exponent.
+  // Adds n, which is in [-126, 0], to the exponent.
   const auto exponent = hn::ShiftLeft<23>(hn::BitCast(di, shifted));
   const auto scaled = hn::BitCast(d, hn::Add(hn::BitCast(di, p), exponent));
   return hn::IfThenElseZero(in_range, scaled);
 }
 
-// Returns exp(x - max), with the rounding error of the difference (Knuth's TwoSum): e^(d + e) = e^d
-// (1 + e).
+// Returns exp(x - max), corrected by the difference's rounding error (Knuth's TwoSum): e^(d +
+// error) = e^d (1 + error).
 HWY_INLINE Floats exp_of_difference(FloatTag d, Floats x, Floats max) {
   const auto difference = hn::Sub(x, max);
   const auto back = hn::Sub(difference, x);
   const auto error = hn::Sub(hn::Sub(x, hn::Sub(difference, back)), hn::Add(max, back));
   const auto result = exp_nonpositive(d, difference);
   const auto corrected = hn::Add(result, hn::Mul(result, error));
-  // A -inf has no error to speak of, but its arithmetic is NaN.
+  // For x = -inf the correction is NaN, and the result is 0.
   return hn::IfThenElseZero(hn::Gt(result, hn::Zero(d)), corrected);
 }
 
-// Returns the sum of a block's values, lane by lane, then lanes by halves.
+// Returns the sum of a block's values: first within each lane, then over the lanes by halves.
 HWY_INLINE double sum_block(const float* HWY_RESTRICT values) {
   const DoubleTag d;
   const hn::Rebind<float, DoubleTag> dh;
@@ -74,14 +74,15 @@ HWY_INLINE double sum_block(const float* HWY_RESTRICT values) {
   return lanes[0];
 }
 
-// Returns the sum of 2^7 weights of 42 bits, which a double adds without rounding.
+// Returns the sum of a block's weights as a whole number: 2^7 weights of 42 bits add up in a double
+// without rounding.
 HWY_INLINE std::int64_t sum_whole(const float* HWY_RESTRICT weights) {
   return static_cast<std::int64_t>(sum_block(weights) *
                                    double{ExpConstants::kWeightOfTheLikeliest});
 }
 
-// Calls visit(block, first, size) with kRowBlock logits at `block`: the last ones padded with -inf
-// in a copy.
+// Calls visit(block, first, size) for each block of kRowBlock logits. A last block that is not full
+// is a copy, padded with -inf.
 template <typename Visit>
 HWY_INLINE void for_each_block(const float* logits, std::size_t n, const Visit& visit) {
   std::size_t first = 0;
@@ -146,8 +147,8 @@ std::int64_t weigh(const float* logits, std::size_t n, float max, float inverse_
   return total;
 }
 
-// Where collected logits go. Compressed in registers: compressing to memory takes a Zen 4 over a
-// hundred cycles.
+// The output of a collection. Values are compressed in registers: compressing to memory takes a Zen
+// 4 over a hundred cycles.
 struct Collected {
   std::int32_t* HWY_RESTRICT ids;
   float* HWY_RESTRICT values;

@@ -122,7 +122,7 @@ TEST(RowKernels, WeighInPlace) {
   EXPECT_EQ(row, weighed.weights);
 }
 
-// A seed's answer must not depend on the machine: all instruction sets that this one has give the
+// A seed's answer must not depend on the machine: all instruction sets of this machine give the
 // same bits.
 TEST(RowKernels, GiveTheSameBitsOnEveryInstructionSet) {
   const std::vector<float> row = normal_row(10007, 5, 11);

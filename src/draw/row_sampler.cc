@@ -18,11 +18,11 @@ namespace {
 constexpr float kLowest = std::numeric_limits<float>::lowest();
 constexpr std::size_t kWordBytes = 4;
 constexpr std::size_t kWordsOfALine = 16;
-// With more candidates than this most of them are kept, and to look at each costs more than passes
-// over the row: 0.25 ms instead of 1 ms on a flat row of 151,936.
+// With more candidates than this, passes over the row are faster than a look at each candidate:
+// 0.25 ms instead of 1 ms for a flat row of 151,936 logits.
 constexpr std::size_t kManyCandidates = 8192;
-// A threshold is looked for this many places of the sample around where it should be: in a
-// sixteenth of the row. Then it is looked for beyond, in steps that grow to the most.
+// The threshold is first searched for among this many places of the sample on either side of the
+// estimate, a sixteenth of the row. If it is not there, the next kMostMargin places are searched.
 constexpr std::ptrdiff_t kSampleMargin = 32;
 constexpr std::ptrdiff_t kMostMargin = 128;
 
@@ -30,7 +30,7 @@ constexpr std::size_t padded(std::size_t num_words) {
   return (num_words + kWordsOfALine - 1) / kWordsOfALine * kWordsOfALine;
 }
 
-// Takes `count` values of T from the front of `memory`, which then begins behind them.
+// Takes `count` values of T from the front of `memory`, and shortens `memory` by them.
 template <typename T>
 std::span<T> take(std::span<std::int32_t>& memory, std::size_t count) {
   const std::size_t num_words = padded(count * sizeof(T) / kWordBytes);
@@ -100,7 +100,7 @@ std::int64_t RowSampler::weigh(float inverse_temperature) {
   return weigh_row(logits_, max_, inverse_temperature, weights_, block_sums_);
 }
 
-// Draws from the row's weights, whose total is positive.
+// Draws a token from the weights of the whole row, whose sum is `total`, which is positive.
 int RowSampler::draw_weighed(std::int64_t total, std::int64_t fraction) const {
   std::int64_t left = share_of(total, fraction);
   std::size_t block = 0;
@@ -143,7 +143,8 @@ bool RowSampler::is_top_p_alone(const RowFilter& filter) const {
   return filter.top_p < 1 && others.keeps_all(vocab_size());
 }
 
-// Leaves in ids_, values_ and weights_ what min-p, top-k and top-p keep; how many they are.
+// Leaves in ids_, values_ and weights_ the tokens that min-p, top-k and top-p keep. Returns their
+// number.
 std::size_t RowSampler::keep(float inverse_temperature, const RowFilter& filter) {
   const bool has_top_k = filter.top_k > 0 && filter.top_k < vocab_size();
   const bool top_p_alone = is_top_p_alone(filter);
@@ -165,8 +166,8 @@ std::size_t RowSampler::keep(float inverse_temperature, const RowFilter& filter)
   return keep_top_p_of(size, filter.top_p, top_p_alone ? total : left);
 }
 
-// Takes the weights of all that top-p drops away, which leaves `total`. False where no guess was
-// right: nothing is done then.
+// Sets the weights of the tokens that top-p drops to 0, and `total` to the sum of the others.
+// Returns false, and leaves both as they are, if the threshold is not near the sample's estimate.
 bool RowSampler::keep_top_p_of_row(float top_p, std::int64_t& total) {
   const std::int64_t target = std::max<std::int64_t>(1, share_of(total, fraction_of(top_p)));
   const Sample sample = take_sample(static_cast<double>(total - target));
@@ -195,8 +196,8 @@ bool RowSampler::keep_top_p_of_row(float top_p, std::int64_t& total) {
   return false;
 }
 
-// Copies the weights of the first `size` collected tokens behind their values; returns the whole
-// total.
+// Copies the weights of the first `size` collected tokens to the place after their values. Returns
+// their sum.
 std::int64_t RowSampler::copy_weights(std::size_t size) {
   const std::span<float> weights = values_.subspan(size, size);
   std::int64_t total = 0;
@@ -207,8 +208,8 @@ std::int64_t RowSampler::copy_weights(std::size_t size) {
   return total;
 }
 
-// Takes the weights of the row's tokens beyond the threshold, of which all that tie at it are among
-// the first `size` collected ones.
+// Sets the weights of the row's tokens beyond the threshold to 0. The tokens that tie at it must be
+// among the first `size` collected ones.
 void RowSampler::cut_row(const Threshold& threshold, std::size_t size, std::int64_t& total) {
   total = drop_below(logits_, threshold.value(), weights_, block_sums_);
   int num_ties = 0;
@@ -221,8 +222,9 @@ void RowSampler::cut_row(const Threshold& threshold, std::size_t size, std::int6
   }
 }
 
-// Samples the row's logits and weights. The dropped weight is that of many small tokens, which a
-// sample estimates far better than the few large ones that are kept.
+// Samples the row's logits and weights. The estimate uses the dropped weight, which many small
+// tokens share: a sample estimates it far better than the weight of the few large tokens that are
+// kept.
 RowSampler::Sample RowSampler::take_sample(double dropped) {
   struct Token {
     float logit;
@@ -258,10 +260,10 @@ std::size_t RowSampler::keep_top_p_of(std::size_t size, float top_p, std::int64_
                      size);
 }
 
-// Returns a floor for top-p: tokens that weigh less than a vocabulary's share of 1 - p are, all
-// together, less than 1 - p.
+// Returns a floor for top-p, the weight (1 - p) * total / vocab_size. All tokens below it together
+// weigh less than (1 - p) * total, so top-p drops them.
 float RowSampler::top_p_floor(float inverse_temperature, float top_p, std::int64_t total) const {
-  // A thousandth for float32's rounding, a unit for a weight's.
+  // The factor 0.999 allows for float32's rounding, the 1 for the rounding of a whole weight.
   const double share = 0.999 * (1 - double{top_p}) * static_cast<double>(total) / vocab_size() - 1;
   if (!(share > 0)) return kLowest;
   const double distance =
@@ -270,8 +272,8 @@ float RowSampler::top_p_floor(float inverse_temperature, float top_p, std::int64
   return std::max(std::nextafter(floor, kLowest), kLowest);
 }
 
-// Returns the k-th largest of the blocks' largest logits: at least k logits are as large. There is
-// no floor where there are fewer than k blocks.
+// Returns the k-th largest of the block maxima: at least k logits are as large. With fewer than k
+// blocks it returns the lowest float32, which excludes nothing.
 float RowSampler::top_k_floor(std::size_t k) {
   if (k > block_max_.size()) return kLowest;
   std::copy(block_max_.begin(), block_max_.end(), block_heap_.begin());
@@ -286,7 +288,7 @@ std::size_t RowSampler::collect(float floor) {
   return collect_row(logits_, block_max_, std::max(floor, kLowest), ids_, values_);
 }
 
-// Drops the candidates beyond the threshold; of those that tie at it, the first ones stay.
+// Drops the candidates below the threshold. Of those equal to it the first num_ties stay.
 std::size_t RowSampler::drop_behind(const Threshold& threshold, std::size_t size) {
   std::size_t kept = 0;
   int num_ties = 0;

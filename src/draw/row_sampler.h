@@ -1,8 +1,8 @@
-// RowSampler: one row's filters and draw on the host, the cpu bodies of the sampling ops.
+// RowSampler: filters one row and draws from it, on the host. The cpu bodies of the sampling ops.
 //
-// Each filter first finds a floor that nothing it keeps lies below. Passes over the vocabulary are
-// vectorised (row_kernels.h). So few logits are looked at one by one and nothing is sorted.
-// Thread-compatible: its memory is one owner's.
+// Each filter first finds a floor below which it keeps nothing, by vectorised passes over the
+// vocabulary (row_kernels.h). So it looks at few logits one by one, and sorts no row.
+// Thread-compatible: each sampler has memory of its own.
 #pragma once
 
 #include <algorithm>
@@ -36,13 +36,13 @@ struct RowThreshold {
 
 class RowSampler {
  public:
-  // Returns the words of memory that a sampler takes: about five a token of the vocabulary.
+  // Returns the words of memory that a sampler takes: about five per token of the vocabulary.
   static std::size_t num_words(std::size_t vocab_size);
   // REQUIRES: memory has num_words(vocab_size) words, and is aligned to 8 bytes.
   RowSampler(int vocab_size, std::span<std::int32_t> memory);
 
-  // Takes the row that all later calls are about; it must stay where it is. Returns 0, or a fault's
-  // number (drawn_token.h), after which nothing else may be called. logits: [vocab_size]
+  // Sets the row that all later calls use; `logits` must outlive them. Returns 0, or the number of
+  // a fault (drawn_token.h), after which no other function may be called. logits: [vocab_size]
   std::int32_t scan(std::span<const float> logits);
   std::span<const float> logits() const { return logits_; }
   float max() const { return max_; }
@@ -50,39 +50,41 @@ class RowSampler {
   int argmax() const;
   double log_sum_exp() const;
   RowThreshold threshold(float inverse_temperature, const RowFilter& filter);
-  // Draws a token. fraction: the uniform times 2^62
+  // Draws a token. fraction: a uniform number in (0, 1), times 2^62
   int draw(float inverse_temperature, const RowFilter& filter, std::int64_t fraction);
 
-  // Does the same in steps, for a caller with other filters. First the row's weights, all of them
-  // (returned: their whole total), or those of the tokens that are kept (how many they are).
+  // Computes the weights of all tokens and returns their sum. With weigh(), keep() and the
+  // functions below, a caller draws in steps and adds filters of its own.
   std::int64_t weigh(float inverse_temperature);
+  // Keeps the tokens that `filter` selects, computes their weights, and returns their number.
   std::size_t keep(float inverse_temperature, const RowFilter& filter);
-  // Keeps those of weigh()'s candidates that weigh at least `least`, a share of the likeliest's
-  // weight, and returns their number.
+  // Keeps the tokens whose weight, computed by weigh(), is at least `least`, a share of the
+  // likeliest token's. Returns their number.
   std::size_t keep_heavy(float least);
-  // Returns the tokens that are kept, in the order of their ids; only the first so many count. A
-  // filter may move those that stay to the front and go on with fewer.
+  // Returns the kept tokens in the order of their ids; elements after the last kept token have no
+  // meaning. A caller's filter may move its tokens to the front and continue with fewer.
   std::span<std::int32_t> ids() { return ids_; }
   std::span<float> values() { return values_; }    // their logits
-  std::span<float> weights() { return weights_; }  // shares of the likeliest's; [vocab_size]
+  std::span<float> weights() { return weights_; }  // shares of the likeliest token's; [vocab_size]
   // Applies top-p to the first `size` kept tokens, and returns how many stay.
   std::size_t keep_top_p(std::size_t size, float top_p);
-  // Returns the index of the one that is drawn.
+  // Returns the index of the drawn token among the first `size` kept ones.
   std::size_t draw_kept(std::size_t size, std::int64_t fraction) const;
 
   // Returns how many logits are larger than x.
   int num_greater(float x) const;
-  // Returns the ids of the `count` largest logits, best first, the lower id first among equals;
-  // fewer where the others are -inf. Valid until the next call.
+  // Returns the ids of the `count` largest logits, largest first, lower ids first among equals.
+  // There are fewer if the other logits are -inf. Valid until the next call.
   std::span<const std::int32_t> likeliest(int count);
 
  private:
   std::int32_t vocab_size() const { return static_cast<std::int32_t>(weights_.size()); }
-  // Logits of the row at equal distances, the largest first.
+  // Logits taken from the row at equal distances, then sorted, the largest first.
   struct Sample {
     static constexpr std::size_t kMaxSize = 1024;
 
-    // Logits that bound those between two places; places may lie outside.
+    // Returns a lower bound of the logits before place `at`, which may lie outside the sample;
+    // ceiling_at() returns an upper bound of the logits after it.
     float floor_at(std::ptrdiff_t at) const {
       constexpr float kLowest = std::numeric_limits<float>::lowest();
       return at < size ? std::max(logits[std::max<std::ptrdiff_t>(at, 0)], kLowest) : kLowest;
@@ -93,13 +95,14 @@ class RowSampler {
 
     std::array<float, kMaxSize> logits;
     std::ptrdiff_t size = 0;
-    std::ptrdiff_t place = 0;  // where the threshold should be
+    std::ptrdiff_t place = 0;  // the threshold's estimated place
   };
 
   int draw_weighed(std::int64_t total, std::int64_t fraction) const;
-  // Applies top-p alone to a row of which it keeps much: the threshold is guessed from a sample.
+  // Applies top-p alone to a row of which it keeps many tokens. A sample tells where to search for
+  // the threshold.
   bool keep_top_p_of_row(float top_p, std::int64_t& total);
-  // Takes a sample of the row. dropped: the whole weight of what top-p drops
+  // Samples the row. dropped: the total weight of the tokens that top-p drops
   Sample take_sample(double dropped);
   std::int64_t copy_weights(std::size_t size);
   void cut_row(const Threshold& threshold, std::size_t size, std::int64_t& total);

@@ -13,7 +13,7 @@
 namespace pagoda::cpu {
 namespace {
 
-// Returns the token that top-p and a draw take, found by a sort.
+// Returns the token that is drawn after top-p, found by sorting the row.
 int draw_by_sort(const std::vector<float>& logits, float inverse_temperature, float top_p,
                  std::int64_t fraction) {
   std::vector<int> ids(logits.size());
@@ -37,9 +37,8 @@ int draw_by_sort(const std::vector<float>& logits, float inverse_temperature, fl
   return -1;
 }
 
-// Returns rows of which top-p keeps thousands: flat ones, ones full of ties, and ones where few
-// tokens have most of the weight. The sample of a sorted row says nothing of its places, and a
-// periodic row misleads it.
+// Returns a row of which top-p keeps thousands of tokens: flat, full of ties, sorted, or with most
+// of the weight on few tokens. Kind 3 misleads the sample, which sees only logits of -20.
 std::vector<float> wide_row(int kind, int size, std::mt19937& random) {
   std::normal_distribution<float> normal(0, kind == 0 ? 0.3f : kind == 5 ? 2.0f : 1.0f);
   std::vector<float> row(size);

@@ -40,7 +40,8 @@ Threshold ThresholdFinder::find(std::span<const float> values, std::int64_t targ
       weights_[bucket] += weight_of(indices_[i]);
       ++counts_[bucket];
     }
-    // The bucket that crosses, or, where none does, the last one that holds anything.
+    // The bucket in which the sum reaches the target; if none does, the last bucket that is not
+    // empty.
     std::uint32_t crossing = 0;
     std::int64_t before = 0;
     std::int64_t reached = 0;
@@ -60,7 +61,7 @@ Threshold ThresholdFinder::find(std::span<const float> values, std::int64_t targ
     }
     num_left = kept;
   }
-  // One value is left, whose copies weigh the same.
+  // One value is left; its copies have equal weights.
   Threshold threshold = {.key = keys_[0], .num_ties = static_cast<int>(num_left)};
   const std::int64_t weight = weight_of(indices_[0]);
   if (weight > 0) {

@@ -64,7 +64,7 @@ RC_GTEST_PROP(ThresholdFinderProperty, AgreesWithASort, ()) {
   for (const int q : quarters) {
     values.push_back(0.25f * static_cast<float>(q));
     weights.push_back(static_cast<float>(q + 4001) *
-                      0x1p-13f);  // positive, and larger with the value
+                      0x1p-13f);  // positive, and ascending with the values
   }
   std::vector<int> order(values.size());
   std::iota(order.begin(), order.end(), 0);
@@ -79,7 +79,7 @@ RC_GTEST_PROP(ThresholdFinderProperty, AgreesWithASort, ()) {
   OwnedFinder finder(values.size());
   const auto count = *rc::gen::inRange<std::size_t>(1, values.size() + 1);
   expect_prefix(finder->by_count(values, count), count);
-  // A prefix reaches its own weight; a little more is reached by the next prefix.
+  // A prefix is found by its own weight; a weight one larger needs one more value.
   std::int64_t weight = 0;
   for (std::size_t i = 0; i < count; ++i) weight += whole_weight(weights[order[i]]);
   expect_prefix(finder->by_weight(values, weights, weight), count);

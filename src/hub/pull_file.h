@@ -1,5 +1,5 @@
-// One file from a URL to its place on disk, resumed where it was cut short and checked before it
-// gets its name.
+// Fetches one file from a URL to its place on disk. A transfer that broke is resumed, and the
+// content is checked before the file gets its name.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace pagoda {
 
-// How a file's content is known before it comes. The hub names large files by the SHA-256 of their
-// bytes, and small ones by their git blob id: the SHA-1 of "blob <size>\0" and the bytes.
+// Identifies a file's content before it is fetched. The hub names large files by the SHA-256 of
+// their bytes, and small ones by their git blob id: the SHA-1 of "blob <size>\0" and the bytes.
 struct ContentId {
   enum class Kind { kSha256, kGitBlob };
   Kind kind = Kind::kSha256;
@@ -22,7 +22,7 @@ struct ContentId {
   std::int64_t size = 0;
 };
 
-// Computes the digest that a ContentId asks for, over pieces.
+// Computes the digest that a ContentId asks for, from pieces of the content.
 class ContentHasher {
  public:
   explicit ContentHasher(const ContentId& id);
@@ -31,29 +31,28 @@ class ContentHasher {
   ContentHasher& operator=(const ContentHasher&) = delete;
 
   void update(std::span<const std::byte> data);
-  std::string finish();  // hex; once
+  std::string finish();  // hex digits; call it once
 
  private:
   struct Context;
   std::unique_ptr<Context> context_;
 };
 
-// Checks the size and the digest of a file. kDataLoss where the file's size or digest is not the
-// one expected, kNotFound where there is no file.
+// Checks the size and the digest of a file. kDataLoss: one of them is not as expected. kNotFound:
+// there is no such file.
 Status check_file(const std::filesystem::path& file, const ContentId& expected);
 
 struct FilePull {
   std::string url;
-  std::filesystem::path
-      file;  // complete: this name; until then: the same with ".partial" behind it
+  std::filesystem::path file;  // the final name; until it is complete, ".partial" is appended
   ContentId expected;
-  int max_attempts = 5;  // in a row without a new byte
+  int max_attempts = 5;  // in a row that bring no new byte
   double seconds_between_attempts = 1.0;
 };
 
-// Fetches the file unless it is there already. A transfer that breaks is taken up again at its last
-// byte, in this call and in later ones. A finished file that is not what was expected is removed:
-// kDataLoss. A full disk is kResourceExhausted.
+// Fetches the file unless it is complete already. A transfer that breaks continues at its last
+// byte, in this call and in later ones. kDataLoss: the finished file is not as expected, and is
+// removed. kResourceExhausted: the disk is full.
 Status pull_file(HttpClient& client, const FilePull& pull);
 
 }  // namespace pagoda

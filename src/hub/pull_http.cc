@@ -12,11 +12,11 @@ namespace {
 constexpr long kConnectTimeoutSeconds = 30;
 constexpr long kSilenceSeconds = 60;
 constexpr long kMaxRedirects = 10;
-// The bytes of one answer's header. libcurl keeps all of it, and tells of a line beyond 100 KB as of
-// memory that is out.
+// The most bytes of one response's header. libcurl keeps all of it, and reports a line above 100 KB
+// as a lack of memory.
 constexpr std::size_t kMaxHeaderBytes = 64 << 10;
 
-// Calls libcurl's own set-up once a process, because it is not thread-safe.
+// Calls libcurl's global set-up once per process, because it is not thread-safe.
 void start_libcurl() {
   static std::once_flag once;
   std::call_once(once, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
@@ -40,7 +40,7 @@ Status status_of(long http_status, const std::string& url) {
   return data_loss("[pull] {}: expected HTTP 200 or 206, got {}", url, http_status);
 }
 
-// Returns the first byte's offset in "bytes 100-199/1000", or -1.
+// Returns the offset of the first byte in "bytes 100-199/1000", or -1.
 std::int64_t content_range_start(std::string_view value) {
   constexpr std::string_view kUnit = "bytes ";
   std::int64_t start = -1;
@@ -50,8 +50,8 @@ std::int64_t content_range_start(std::string_view value) {
   return parsed.ec == std::errc() ? start : -1;
 }
 
-// Returns whether libcurl got a line of a header that is longer than it takes, 100 KB: from 8.6 on that
-// is CURLE_TOO_LARGE, which older headers do not name.
+// Returns whether libcurl refused a header line above its limit, 100 KB. From 8.6 on the code is
+// CURLE_TOO_LARGE, which the headers of older versions do not define.
 bool is_line_too_long(CURLcode code) {
   constexpr int kTooLarge = 100;
   return code == CURLE_OUT_OF_MEMORY || static_cast<int>(code) == kTooLarge;
@@ -70,12 +70,12 @@ struct HttpClient::Transfer {
   std::unique_ptr<CURL, FreeEasy> easy;
   std::unique_ptr<curl_slist, FreeList> headers;
 
-  // The state of the request under way.
+  // The state of the current request.
   std::string url;
   std::int64_t offset = 0;
   const Receiver* receiver = nullptr;
   bool started = false;
-  std::size_t num_header_bytes = 0;  // of the answer that comes
+  std::size_t num_header_bytes = 0;  // of the current response
   Status failure;
 
   Status long_header() const {
@@ -119,7 +119,7 @@ std::size_t HttpClient::Transfer::on_data(char* data, std::size_t size, std::siz
   return transfer.failure.ok() ? length : CURL_WRITEFUNC_ERROR;
 }
 
-// Takes one line of a header, also of answers that redirect.
+// Counts the bytes of one line of a header, also in responses that redirect.
 std::size_t HttpClient::Transfer::on_header(char* line, std::size_t size, std::size_t count,
                                             void* self) {
   auto& transfer = *static_cast<Transfer*>(self);
@@ -137,7 +137,7 @@ HttpClient::HttpClient(const std::string& bearer_token) : transfer_(std::make_un
   CURL* easy = transfer_->easy.get();
   PAGODA_CHECK(easy != nullptr, "libcurl gives a handle");
   if (!bearer_token.empty()) {
-    // libcurl keeps a header of this name from other hosts when it follows a redirect.
+    // libcurl does not send a header of this name to another host when it follows a redirect.
     const std::string header = "Authorization: Bearer " + bearer_token;
     transfer_->headers.reset(curl_slist_append(nullptr, header.c_str()));
     curl_easy_setopt(easy, CURLOPT_HTTPHEADER, transfer_->headers.get());
@@ -177,7 +177,7 @@ Status HttpClient::stream(const std::string& url, std::int64_t offset, const Rec
   if (is_line_too_long(code) && !transfer.started) return transfer.long_header();
   if (code != CURLE_OK) return unavailable("[pull] {}: {}", url, curl_easy_strerror(code));
   if (transfer.started) return ok_status();
-  // No body at all: an empty file, or an error that says nothing more than its number.
+  // There was no body: an empty file, or an error that has only a status code.
   transfer.receiver = &receiver;
   Status started = transfer.start_body();
   transfer.receiver = nullptr;

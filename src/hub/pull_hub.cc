@@ -22,15 +22,15 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr std::size_t kMaxListingBytes = 16 << 20;
-constexpr std::size_t kMaxFiles = 1024;  // of a model; the largest there are have some 200
+constexpr std::size_t kMaxFiles = 1024;  // of a model; the largest have about 200
 
 bool is_hex(std::string_view text, std::size_t length) {
   return text.size() == length &&
          text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-// Returns whether a name has characters that make it look like another one: those that break a
-// line, and those that turn the direction of a text.
+// Returns whether a name has characters that make it look like another name: line breaks, and marks
+// that change the direction of text.
 bool is_shown_otherwise(std::string_view name) {
   constexpr std::string_view kCharacters[] = {"\u061c", "\u200e", "\u200f", "\u2028", "\u2029",
                                               "\u202a", "\u202b", "\u202c", "\u202d", "\u202e",
@@ -40,7 +40,7 @@ bool is_shown_otherwise(std::string_view name) {
   });
 }
 
-// Returns whether a name has control characters, those of Latin 1 (U+0080 to U+009F) among them.
+// Returns whether a name has control characters, including those of Latin-1 (U+0080 to U+009F).
 bool has_controls(std::string_view name) {
   for (std::size_t i = 0; i < name.size(); ++i) {
     const auto byte = static_cast<unsigned char>(name[i]);
@@ -51,8 +51,8 @@ bool has_controls(std::string_view name) {
   return false;
 }
 
-// Returns whether a path is relative and has no empty, "." or ".." parts, backslashes, or
-// characters that hide what is there.
+// Returns whether a path is relative and has no empty, "." or ".." parts and no backslashes. It
+// must not have characters that make it look like another path either.
 bool is_safe_path(std::string_view path) {
   if (has_controls(path) || is_shown_otherwise(path)) return false;
   while (true) {
@@ -110,11 +110,11 @@ bool is_wanted_safetensors(std::string_view name) {
   return is_safetensors(name) && !name.starts_with("consolidated");
 }
 
-// In the order of preference; upper case, as files are named.
+// In the order of preference, in upper case.
 constexpr std::array<std::string_view, 6> kGgufFormats = {"Q8_0", "Q4_1", "Q4_0",
                                                           "BF16", "F16",  "F32"};
 
-// Returns whether a file's name says that format: "model.Q8_0.gguf" and
+// Returns whether a file's name contains a format: "model.Q8_0.gguf" and
 // "model-q8_0-00001-of-00002.gguf" are Q8_0; "BF16" is not F16.
 bool is_gguf_of(std::string_view format, std::string_view name) {
   std::string upper(name);
@@ -151,8 +151,8 @@ std::vector<HubFile> choose_gguf(const std::vector<HubFile>& files) {
   return {};
 }
 
-// Held while a repository's folder is written; the kernel drops it when the process ends, however
-// it does.
+// A lock held while a repository's folder is written. The kernel releases it however the process
+// ends.
 class FolderLock {
  public:
   static Result<FolderLock> take(const fs::path& folder) {
@@ -183,8 +183,8 @@ Status make_folder(const fs::path& folder) {
   return ok_status();
 }
 
-// Returns how many bytes are still to come, by what the folder has; the largest number where a
-// listing's sizes add up to more than that.
+// Returns how many bytes of the files are not in the folder, or the largest number if the listed
+// sizes sum to more.
 std::int64_t missing_bytes(const std::vector<HubFile>& files, const fs::path& folder) {
   std::int64_t missing = 0;
   for (const HubFile& file : files) {
@@ -231,7 +231,7 @@ Result<HubRevision> read_revision(HttpClient& client, const HubName& name,
   return revision;
 }
 
-// Fetches every chosen file into the partial folder and checks each; then the folder gets its name.
+// Fetches every chosen file into the partial folder and checks it, then renames the folder.
 Status fetch_commit(HttpClient& client, const HubName& name, const HubRevision& revision,
                     const HubOptions& options) {
   const fs::path folder = hub_folders(options.model_dir, name).commit(revision.commit);

@@ -1,8 +1,8 @@
-// Fetches a model from a hub that speaks Hugging Face's API into the store (model_store.h draws its
-// folders).
+// Fetches a model into the store from a hub with Hugging Face's API (model_store.h lists the
+// store's folders).
 //
-// One revision is one commit. Its list of files, with the size and digest of each, is read first.
-// Every file is then fetched at that commit, so that a branch that moves meanwhile cannot mix two
+// A revision is one commit. The list of its files, with their sizes and digests, is read first.
+// Every file is then fetched at that commit, so a branch that moves meanwhile cannot mix two
 // versions.
 #pragma once
 
@@ -35,22 +35,21 @@ struct HubRevision {
   std::vector<HubFile> files;
 };
 
-// Reads the hub's answer about a revision. A list with one of these entries is not to be trusted,
-// and fails as a whole:
-// - a path that would leave its folder, or has characters that are not shown as they stand;
-// - a size that is missing or negative;
-// - a digest that is not one.
+// Reads the hub's answer about a revision. The whole answer is refused if one of its files has
+// - a path that would leave its folder, or looks like another path;
+// - no size, or a negative one;
+// - no valid digest.
 Result<HubRevision> parse_hub_revision(std::string_view listing);
 
-// Returns the files that an engine reads: config, generation config, tokenizer and chat template,
-// and the weights: safetensors, or, where there are none, GGUF: the only file, or of several the
-// first of the formats Q8_0, Q4_1, Q4_0, BF16, F16, F32. Folders are left out, and so are the
-// weights' second copy that some repositories carry (consolidated*.safetensors). kUnsupported: there
-// are no such weights, or more than a thousand files.
+// Returns the files that an engine reads: config, generation config, tokenizer, chat template and
+// weights. The weights are the safetensors. If there are none, they are the only GGUF file, or the
+// files of the first format among Q8_0, Q4_1, Q4_0, BF16, F16, F32. Subfolders are left out, and so
+// is the second copy of weights that some repositories have (consolidated*.safetensors).
+// kUnsupported: there are no such weights, or more than 1024 files.
 Result<std::vector<HubFile>> choose_model_files(const std::vector<HubFile>& files);
 
-// Fetches what is missing of the revision and gives the folder that now holds it. Only one pull of
-// a repository runs at a time: a second one is kUnavailable.
+// Fetches the missing files of a revision and returns the folder that holds it. Only one pull of a
+// repository runs at a time: a second one is kUnavailable.
 Result<std::filesystem::path> pull_from_hub(const HubName& name, const HubOptions& options);
 
 }  // namespace pagoda

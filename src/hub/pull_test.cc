@@ -1,5 +1,5 @@
-// Pulls against a stand-in of the hub (tests/support/hub_stand_in.py), whose repositories' names
-// say what goes wrong.
+// Pulls from a stand-in of the hub (tests/support/hub_stand_in.py). A repository's name says what
+// goes wrong with it.
 #include "hub/pull.h"
 
 #include <gmock/gmock.h>
@@ -35,7 +35,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::UnorderedElementsAre;
 
-// The stand-in as a child process, which ends when its standard input does.
+// The stand-in as a child process, which ends when its standard input is closed.
 class HubStandIn {
  public:
   HubStandIn() {
@@ -88,8 +88,8 @@ class HubStandIn {
 
 class PullTest : public ::testing::Test {
  protected:
-  // One stand-in for all: each test asks for repositories of an organisation of its own, so none
-  // sees another's requests.
+  // All tests share one stand-in. Each test uses repositories of its own organisation, so it sees
+  // no other test's requests.
   static void SetUpTestSuite() { hub_ = std::make_unique<HubStandIn>(); }
   static void TearDownTestSuite() { hub_.reset(); }
 
@@ -128,7 +128,7 @@ class PullTest : public ::testing::Test {
     }
     return {};
   }
-  // Returns whether there is no folder that a later command would take for the model.
+  // Returns whether there is no folder that a later command would use as the model.
   bool nothing_is_complete(const std::string& name) const {
     return !resolve_model("hf:" + repo(name), dir_).ok();
   }
@@ -184,7 +184,7 @@ TEST_F(PullTest, ALaterPullGoesOnWhereAnEarlierOneGaveUp) {
   EXPECT_TRUE(nothing_is_complete("cut-for-good"));
   const fs::path partial = partial_folder("cut-for-good");
   EXPECT_EQ(fs::file_size(partial / (std::string(kWeights) + ".partial")), 100'000u);
-  // The hub mends itself: what `whole` has is the same commit.
+  // The hub recovers: the repository `whole` has the same commit.
   fs::create_directories(dir_ / "hf" / org_ / "whole");
   fs::rename(partial, dir_ / "hf" / org_ / "whole" / partial.filename());
   ASSERT_TRUE(pull("whole").ok());

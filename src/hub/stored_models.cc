@@ -28,7 +28,7 @@ std::int64_t bytes_in(const fs::path& path) {
   return sum;
 }
 
-// Returns what a file of refs/ says; "" where that is no commit.
+// Returns the commit in a file of refs/; "" if the file has none.
 std::string commit_of(const fs::path& ref) {
   std::ifstream file(ref);
   std::string commit;
@@ -75,7 +75,7 @@ void add_repo(const fs::path& repo, std::vector<StoredModel>& models) {
   }
 }
 
-// Removes a folder and those around it while they are empty, up to the store's own.
+// Removes a folder and then its parents while they are empty, except the store's own folder.
 void remove_empty_folders(fs::path folder, const fs::path& model_dir) {
   std::error_code error;
   while (folder != model_dir && fs::is_empty(folder, error) && !error) {

@@ -1,4 +1,4 @@
-// The models in the store (model_store.h): which there are, and how one leaves it.
+// Lists the models in the store (model_store.h), and removes one of them.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +12,19 @@
 namespace pagoda {
 
 struct StoredModel {
-  std::string name;            // as MODEL arguments say it: smollm2, hf:ORG/NAME[@REVISION]
+  std::string name;            // as in MODEL arguments: smollm2, hf:ORG/NAME[@REVISION]
   std::filesystem::path path;  // a file, or a commit's folder
   std::int64_t num_bytes = 0;
   bool is_whole = true;  // false: a pull is under way, or was cut short
 };
 
-// Returns the models, by name; none where there is no store. Other files and folders are passed
-// over. kDataLoss: a folder cannot be read.
+// Returns the models, by name; none if there is no store. Other files and folders, and folders that
+// cannot be read, are ignored.
 Result<std::vector<StoredModel>> stored_models(const std::filesystem::path& model_dir);
 
-// Removes a model, a pull of it that was cut short, and folders that are empty then; a commit's
-// files stay while another revision means them. Returns how many bytes that gave back. kNotFound:
-// no such model is there.
+// Removes a model, or an unfinished pull of it, and the folders that are empty then. A commit's
+// files stay while another revision names them. Returns how many bytes were freed. kNotFound: there
+// is no such model.
 Result<std::int64_t> remove_model(std::string_view name, const std::filesystem::path& model_dir);
 
 }  // namespace pagoda

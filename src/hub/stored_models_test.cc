@@ -21,7 +21,7 @@ class StoredModelsTest : public ::testing::Test {
     std::ofstream(file) << text;
   }
   bool exists(const std::string& path) const { return std::filesystem::exists(folder_ / path); }
-  // Returns "NAME BYTES" of each, with a '+' behind those that are not whole.
+  // Returns "NAME BYTES" for each model, with a '+' after those that are not whole.
   std::vector<std::string> listed_models() {
     std::vector<std::string> lines;
     for (const StoredModel& model : stored_models(folder_.path()).value())

@@ -8,9 +8,9 @@
 namespace pagoda {
 namespace {
 
-// Beyond every logit, and far enough from float32's end that differences stay finite.
+// Larger than any model's logits, and small enough that differences stay finite in float32.
 constexpr double kMaxPenalty = 1e30;
-// Up to this many new tokens are taken one by one.
+// Up to this many new tokens are added to the runs one by one; for more, the runs are rebuilt.
 constexpr std::size_t kMaxSingleSteps = 16;
 
 // Computes the power by squaring: multiplications alone give the same bits on every machine.
@@ -69,7 +69,7 @@ void DryState::advance_by_one() {
   for (std::size_t i = 0; i < last; ++i) runs[i] = tokens[i] == token ? runs[i] + 1 : 0;
 }
 
-// Runs are the Z-array of the history read backwards, cut off at the last breaker.
+// Computes the runs as the Z-array of the reversed history, limited by the last breaker.
 void DryState::rebuild() {
   const std::size_t size = tokens_.size();
   const auto back = [this, size](std::size_t i) { return tokens_[size - 1 - i]; };

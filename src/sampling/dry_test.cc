@@ -23,8 +23,7 @@ std::shared_ptr<const TokenRules> breakers(std::vector<int> ids) {
   return std::make_shared<const TokenRules>(TokenRules{.dry_sequence_breakers = std::move(ids)});
 }
 
-// Returns what each token loses, found by looking at every earlier place and comparing backwards
-// from it.
+// Returns the penalty of each token, found by comparing backwards from every earlier place.
 std::map<int, double> definition(const SamplingParams& params, const std::vector<int>& history) {
   std::vector<int> tokens = history;
   if (params.dry_penalty_last_n > 0 && params.dry_penalty_last_n < static_cast<int>(tokens.size()))
@@ -65,11 +64,11 @@ std::vector<float> penalised(const SamplingParams& params, const std::vector<int
 
 TEST(Dry, PenalisesWhatWouldGoOnWithARepetition) {
   const SamplingParams params = {.dry_multiplier = 0.5f, .dry_base = 2, .dry_allowed_length = 2};
-  // "1 2 3" came before: 3 would be the third token of a repetition of two.
+  // Once 1 2 3 stands in the history, a 3 after 1 2 would complete a repetition.
   EXPECT_THAT(penalised(params, {1, 2, 3, 4, 1, 2}, 6), ElementsAre(0, 0, 0, -0.5f, 0, 0));
   EXPECT_THAT(penalised(params, {1, 2, 3, 4, 1, 2, 3}, 6), ElementsAre(0, 0, 0, 0, -1, 0));
   EXPECT_THAT(penalised(params, {1, 2, 3, 4, 2}, 6), ElementsAre(0, 0, 0, 0, 0, 0));
-  // The longer match of two places counts: 0 1 2 -> 3, and 1 2 -> 3.
+  // Both 0 1 2 and 1 2 are followed by a 3: the longer match counts.
   EXPECT_THAT(penalised(params, {0, 1, 2, 3, 5, 1, 2, 3, 0, 1, 2}, 6),
               ElementsAre(0, 0, 0, -1, 0, 0));
 }
@@ -77,11 +76,11 @@ TEST(Dry, PenalisesWhatWouldGoOnWithARepetition) {
 TEST(Dry, AMatchNeverReachesOverABreaker) {
   SamplingParams params = {.dry_multiplier = 1, .dry_base = 2, .dry_allowed_length = 2};
   const std::vector<int> history = {7, 1, 2, 3, 4, 7, 1, 2};
-  EXPECT_EQ(penalised(params, history, 8)[3], -2.0f);  // 7 1 2
+  EXPECT_EQ(penalised(params, history, 8)[3], -2.0f);  // matches 7 1 2
   params.token_rules = breakers({7});
-  EXPECT_EQ(penalised(params, history, 8)[3], -1.0f);  // 1 2
+  EXPECT_EQ(penalised(params, history, 8)[3], -1.0f);  // matches 1 2
   params.token_rules = breakers({1});
-  EXPECT_EQ(penalised(params, history, 8)[3], 0.0f);  // 2
+  EXPECT_EQ(penalised(params, history, 8)[3], 0.0f);  // matches 2
   params.token_rules = breakers({3});
   EXPECT_EQ(penalised(params, history, 8)[3], 0.0f) << "a breaker is not penalised";
 }
@@ -104,8 +103,8 @@ TEST(Dry, APenaltyStaysFinite) {
   EXPECT_EQ(logits[1], 0.0f);
 }
 
-// Histories of few tokens, so that they repeat themselves; absorbed in pieces of any size, which
-// takes both ways of bringing the runs up to date.
+// Histories of few distinct tokens repeat themselves. They are appended in pieces of any size, so
+// that both ways to update the runs are tested.
 TEST(Dry, EveryPenaltyIsTheDefinitions) {
   constexpr unsigned kSeed = 20261120;
   std::printf("seed %u\n", kSeed);

@@ -1,8 +1,9 @@
-// The one list of the fields of a request's sampling: name, member, range, help. Validation, the
-// JSON of requests and its schema, command-line flags and lines of --prompts-file visit it.
+// The list of a request's sampling fields: name, member, range, help. Validation, the JSON of
+// requests and its schema, command-line flags and lines of --prompts-file are all made from this
+// list.
 //
-// What every place has in a way of its own is not in it: seed, max_tokens, log-probabilities and
-// the rules for single tokens.
+// Fields that each of these handles in its own way are not listed: seed, max_tokens,
+// log-probabilities and the rules for single tokens.
 #pragma once
 
 #include <limits>
@@ -19,18 +20,18 @@ template <typename T>
 struct SamplingField {
   const char* name;
   T SamplingParams::*member;
-  // Where a checkpoint may have a value for it, which goes before the default.
+  // Set if a checkpoint may have a value for the field, which replaces the default.
   std::optional<T> PartialSampling::*partial = nullptr;
   // The range of a number, or of a list's numbers.
   double least = -std::numeric_limits<double>::infinity();
-  bool is_above_least = false;  // and not at it
+  bool is_above_least = false;  // true: `least` itself is excluded
   double most = std::numeric_limits<double>::infinity();
-  std::span<const int> values = {};  // these alone, where there are any
+  std::span<const int> values = {};  // the only values allowed; empty: all in the range
   const char* help = "";
-  const char* from = "";        // the server whose name it is; none: OpenAI's
+  const char* from = "";        // the server that the name is from; empty: OpenAI
   const char* alias = nullptr;  // another name in requests
-  // Whether a value other than the default leaves the row's draw to the host, as a new field does
-  // until an op knows it. (DRY's are left to it by RowChanges.)
+  // Whether only the host can draw a row if this field is not the default. A new field stays so
+  // until an op knows it. (DRY's fields are false here: RowChanges::cover() checks them.)
   bool host_only = true;
 };
 
@@ -216,7 +217,8 @@ void for_each_sampling_field(Visit&& visit) {
   for (const auto& field : kSamplingLists) visit(field);
 }
 
-// Resolves params: what the request has said and, where it has not, what the checkpoint says.
+// Sets params to what the request says and, for fields that it leaves out, what the checkpoint
+// says.
 void resolve_sampling(const PartialSampling& asked, const PartialSampling& checkpoint,
                       SamplingParams& params);
 

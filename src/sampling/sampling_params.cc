@@ -10,14 +10,14 @@
 namespace pagoda {
 namespace {
 
-// Returns "[0, 1]", "(0, 1]" or "[1, inf)".
+// Returns the field's range as text: "[0, 1]", "(0, 1]" or "[1, inf)".
 template <typename T>
 std::string range_of(const SamplingField<T>& field) {
   return fmt::format("{}{}, {}{}", field.is_above_least ? "(" : "[", field.least, field.most,
                      std::isinf(field.most) ? ")" : "]");
 }
 
-// Looks at one field after another, and keeps the first error.
+// Checks one field after another, and keeps the first error.
 struct Checker {
   const SamplingParams& params;
   int vocab_size;

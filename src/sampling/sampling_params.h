@@ -1,6 +1,6 @@
 // SamplingParams: what a request asks of its sampling. Names, meanings and ranges are vLLM's; those
 // of dynamic temperature, typical-p, XTC, DRY and mirostat are llama.cpp's. sampling_fields.h lists
-// them for all that reads, checks or describes them.
+// them for all code that reads, checks or describes them.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct TokenRules;  // sampling/token_rules.h
 struct SamplingParams {
   float temperature = 1.0f;        // 0: greedy
   float dynatemp_range = 0.0f;     // 0: off; sampling/host/dynamic_temperature.h
-  float dynatemp_exponent = 1.0f;  // of the entropy's share
+  float dynatemp_exponent = 1.0f;  // applied to the entropy's share
   int top_k = 0;                   // 0 (or -1 in requests): off
   float top_p = 1.0f;              // 1: off; the token that crosses p is kept
   float min_p = 0.0f;              // 0: off; a share of the most likely token's probability
@@ -36,17 +36,17 @@ struct SamplingParams {
   int dry_penalty_last_n = -1;        // tokens that it looks back over; -1: all; 0: off
   std::optional<std::uint64_t> seed;  // absent: drawn at admission and kept
   int n = 1;                          // samples of one prompt; sample i draws with (seed, i)
-  int max_tokens = 16;                // of output
-  int min_tokens = 0;                 // before which no end-of-sequence or stop id is sampled
+  int max_tokens = 16;                // of the output
+  int min_tokens = 0;                 // before these, no end-of-sequence or stop id is sampled
   bool ignore_eos = false;
   std::vector<int> stop_token_ids;
   std::shared_ptr<const TokenRules> token_rules;  // null: none
-  std::optional<int> logprobs;         // 0: the chosen token's alone; k: and the k likeliest
+  std::optional<int> logprobs;         // 0: the chosen token's alone; k: also the k likeliest
   std::optional<int> prompt_logprobs;  // the same for the prompt's tokens
 };
 
-// The parameters that a checkpoint may have values for, as far as a request or the checkpoint has
-// said them.
+// The parameters that a checkpoint may set too. Absent: the request, or the checkpoint, does not
+// set it.
 struct PartialSampling {
   std::optional<float> temperature;
   std::optional<float> top_p;
@@ -63,11 +63,12 @@ struct PartialSampling {
 };
 
 inline constexpr int kMaxLogprobs = 20;  // vLLM's --max-logprobs default
-inline constexpr int kMaxSamples = 128;  // n
-// Ends of ranges that nothing else sets: far beyond use, and no arithmetic overflows within them.
-inline constexpr float kMaxTemperature = 1000;        // everything is as likely long before
-inline constexpr float kMaxRepetitionPenalty = 1000;  // only what was not seen is left long before
-inline constexpr float kMaxDynatemp = 100;            // range and exponent
+inline constexpr int kMaxSamples = 128;  // the largest n
+// Limits of ranges that have no other limit: far beyond use, and no arithmetic overflows within
+// them.
+inline constexpr float kMaxTemperature = 1000;        // all tokens are equally likely long before
+inline constexpr float kMaxRepetitionPenalty = 1000;  // only unseen tokens are left long before
+inline constexpr float kMaxDynatemp = 100;            // for range and exponent
 inline constexpr float kMaxMirostatTau = 100;
 inline constexpr float kMaxDryMultiplier = 1000;
 inline constexpr float kMaxDryBase = 1000;

@@ -8,7 +8,7 @@
 namespace pagoda {
 namespace {
 
-// Hashes by Fibonacci's method: the high bits of a product with 2^32 over the golden ratio.
+// Returns the Fibonacci hash: the high bits of a product with 2^32 over the golden ratio.
 std::size_t slot_of(int token_id, std::size_t num_slots) {
   return (static_cast<std::uint32_t>(token_id) * 0x9E3779B9u) >> (32 - std::countr_zero(num_slots));
 }

@@ -1,4 +1,4 @@
-// SeenTokens: the distinct tokens of a sequence, with how often each stands in the output.
+// SeenTokens: the distinct tokens of a sequence, with how often each occurs in the output.
 //
 // A token's index is its place in the order of first appearances; it stays the same while tokens
 // are appended. Thread-compatible.
@@ -12,15 +12,15 @@ namespace pagoda {
 
 struct SeenToken {
   int token_id = 0;
-  int output_count = 0;  // 0: stands in the prompt alone
+  int output_count = 0;  // 0: occurs in the prompt alone
 };
 
 class SeenTokens {
  public:
-  // Makes room for at most `max_tokens` distinct ones, whose memory is taken now.
+  // Allocates all its memory, for at most `max_tokens` distinct tokens.
   explicit SeenTokens(int max_tokens);
 
-  // Returns the token's index.
+  // Counts an occurrence and returns the token's index.
   int add(int token_id, bool is_output);
   void clear();
 
@@ -28,7 +28,8 @@ class SeenTokens {
 
  private:
   std::vector<SeenToken> entries_;
-  // Open addressing over entries_; -1: empty. Its size is a power of two.
+  // A hash table with open addressing of indices into entries_; -1: empty. Its size is a power of
+  // two.
   std::vector<std::int32_t> table_;
 };
 

@@ -11,8 +11,8 @@ struct TokenLogprob {
   float logprob = 0;
 };
 
-// The log-probability of one token, and of the likeliest ones at its place (best first) where asked
-// for.
+// The log-probability of one token and, if asked for, those of the likeliest tokens at its place,
+// best first.
 struct TokenLogprobs {
   TokenLogprob chosen;
   int rank = 0;  // 1: the likeliest

@@ -1,6 +1,5 @@
-// TokenRules: what a request says of tokens by name: biases, bans, and what interrupts a
-// repetition. Made once for a request, shared by its samples, immutable; sampling_params.h
-// has its validate().
+// TokenRules: a request's rules for single tokens: biases, bans and DRY's sequence breakers. Made
+// once for a request, shared by its samples, immutable. Its validate() is in sampling_params.h.
 #pragma once
 
 #include <cstdint>
@@ -21,26 +20,26 @@ struct TokenRules {
   std::vector<int> dry_sequence_breakers;     // ascending; sampling/dry.h
 };
 
-inline constexpr float kMaxLogitBias = 100;  // OpenAI's, either way
+inline constexpr float kMaxLogitBias = 100;  // OpenAI's limit, for either sign
 inline constexpr int kMaxBadWords = 2048;
 inline constexpr int kMaxBadWordTokens = 65536;  // of all bad words together
 
-// Returns the mask of these ids, which are in range: bit i % 32 of word i / 32 is token i's, of
-// [(vocab_size + 31) / 32].
+// Returns the mask of these ids, which must be in range: bit i % 32 of word i / 32 is set for id i.
+// Its size is (vocab_size + 31) / 32.
 std::vector<std::uint32_t> mask_of(std::span<const int> token_ids, int vocab_size);
 
-// Changes logits [vocab_size] in place.
+// Adds the biases to logits [vocab_size] in place.
 void add_logit_bias(const TokenRules& rules, std::span<float> logits);
 
-// Returns true where `output` ends with all of a bad word but its last token, which may not follow
-// then.
+// Returns true if `output` ends with all tokens of a bad word except the last, which is then
+// banned.
 bool is_nearly_there(std::span<const int> word, std::span<const int> output);
 
-// Bans what is not allowed and what would end a bad word, whose beginning is looked for in the
-// output alone, as in vLLM. output: [num_output_tokens]; logits [vocab_size], changed in place.
+// Bans the tokens that are not allowed and those that would end a bad word. As in vLLM, a bad word
+// must begin in the output. output: [num_output_tokens]; logits [vocab_size], changed in place.
 void ban_tokens(const TokenRules& rules, std::span<const int> output, std::span<float> logits);
 
-// Bans the tokens that a mask leaves out. mask: [(vocab_size + 31) / 32]; logits [vocab_size],
+// Bans the tokens whose bits are not set. mask: [(vocab_size + 31) / 32]; logits [vocab_size],
 // changed in place.
 void ban_unset(std::span<const std::uint32_t> mask, std::span<float> logits);
 

@@ -36,7 +36,7 @@ TEST(TokenRules, AllowOnly) {
   EXPECT_THAT(after({.allowed_tokens = mask_of(std::vector<int>{1, 3}, 5)}, {}),
               ElementsAre(kBanned, 2, kBanned, 4, kBanned));
   EXPECT_THAT(after({.allowed_tokens = {0b11111}}, {}), ElementsAre(1, 2, 3, 4, 5));
-  // A bias brings nothing back.
+  // A bias does not undo a ban.
   EXPECT_THAT(after({.logit_bias = {{0, 100}}, .allowed_tokens = {0b10000}}, {}),
               ElementsAre(kBanned, kBanned, kBanned, kBanned, 5));
 }
@@ -50,7 +50,7 @@ TEST(TokenRules, ABadWordIsBannedWhereItWouldEnd) {
   EXPECT_THAT(after(rules, {4, 4, 0}), ElementsAre(1, kBanned, kBanned, 4, 5));
 }
 
-// Whole words of a mask are banned by vectors, the last one's rest one by one.
+// Full words of a mask are banned by vectors, the ids of a last partial word one by one.
 TEST(TokenRules, AMaskBansWhatItLeavesOut) {
   constexpr unsigned kSeed = 20261124;
   std::printf("seed %u\n", kSeed);
@@ -60,7 +60,7 @@ TEST(TokenRules, AMaskBansWhatItLeavesOut) {
       std::vector<float> logits, expected;
       std::vector<int> allowed;
       for (int id = 0; id < vocab_size; ++id) {
-        // Banned are NaN and infinities too, and what is allowed keeps its bits.
+        // NaN and infinities can be banned too; allowed logits keep their bits.
         const float value = std::bit_cast<float>(static_cast<std::uint32_t>(random()));
         const bool is_allowed = random() % 20 < static_cast<unsigned>(round) + 1;
         logits.push_back(value);
@@ -68,7 +68,7 @@ TEST(TokenRules, AMaskBansWhatItLeavesOut) {
         if (is_allowed) allowed.push_back(id);
       }
       std::vector<std::uint32_t> mask = mask_of(allowed, vocab_size);
-      // Bits beyond the vocabulary count for nothing.
+      // Bits beyond the vocabulary are ignored.
       if (vocab_size % 32 != 0) mask.back() |= ~0u << vocab_size % 32;
       ban_unset(mask, logits);
       EXPECT_EQ(std::memcmp(logits.data(), expected.data(), 4 * logits.size()), 0)

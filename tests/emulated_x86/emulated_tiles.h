@@ -1,5 +1,5 @@
-// AMX's tiles as plain C++, after Intel's Software Developer's Manual, volume 2: TILELOADD, TDPBSSD,
-// TDPBF16PS and what belongs to them.
+// AMX's tiles as plain C++, after Intel's Software Developer's Manual, volume 2: TILELOADD,
+// TDPBSSD, TDPBF16PS and related instructions.
 #pragma once
 
 #include <cmath>
@@ -18,7 +18,7 @@ inline thread_local Tile tiles[8];
 inline thread_local bool is_configured = false;
 
 inline void check(bool holds) {
-  if (!holds) std::abort();  // the processor raises an exception
+  if (!holds) std::abort();  // where the processor raises an exception
 }
 
 inline void tile_loadconfig(const void* config) {
@@ -55,7 +55,8 @@ inline void tile_stored(int from, void* to, std::int64_t stride) {
   }
 }
 
-// Adds a's rows, four bytes of k at a time, times b's columns. A and B are the bytes' types.
+// Adds the products of a's rows and b's columns, four bytes of k at a time. A and B: the bytes'
+// types.
 template <class A, class B>
 void tile_dot(int to, int a, int b) {
   Tile& sums = tiles[to];
@@ -68,7 +69,7 @@ void tile_dot(int to, int a, int b) {
       for (int k = 0; k < tiles[a].row_bytes; ++k) {
         const auto of_a = static_cast<A>(tiles[a].bytes[row][k]);
         const auto of_b = static_cast<B>(tiles[b].bytes[k / 4][4 * column + k % 4]);
-        // Sums wrap round.
+        // Sums wrap around.
         sum = static_cast<std::int32_t>(static_cast<std::uint32_t>(sum) +
                                         static_cast<std::uint32_t>(int{of_a} * int{of_b}));
       }
@@ -77,7 +78,7 @@ void tile_dot(int to, int a, int b) {
   }
 }
 
-// Numbers below float32's normal ones are zero to products of bfloat16.
+// Products of bfloat16 treat subnormal float32 numbers as zero.
 inline float without_denormals(float value) {
   return std::fpclassify(value) == FP_SUBNORMAL ? std::copysign(0.0f, value) : value;
 }
@@ -90,8 +91,8 @@ inline float bfloat16_of(const std::uint8_t* bytes) {
   return without_denormals(value);
 }
 
-// Adds a's rows, pairs of bfloat16 of k at a time, times b's columns: even k and odd ones are a
-// chain of fused products each, from zero, and their sum is added.
+// Adds the products of a's rows and b's columns, pairs of bfloat16 of k at a time. Even k and odd k
+// are each a chain of fused multiply-adds from zero; the sum of both chains is added.
 inline void tile_dot_bfloat16(int to, int a, int b) {
   Tile& sums = tiles[to];
   check(is_configured && to != a && to != b && a != b && sums.rows == tiles[a].rows &&

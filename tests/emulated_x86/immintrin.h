@@ -1,6 +1,7 @@
-// AVX-512's intrinsics and AMX's as plain C++, in place of the compiler's: a kernel's file that is
-// compiled with this folder before the others runs anywhere, bit for bit as on a processor that has
-// them. After Intel's Software Developer's Manual, volume 2; here is what the kernels use.
+// AVX-512's and AMX's intrinsics as plain C++, in place of the compiler's. A kernel's file,
+// compiled with this folder first in the include path, runs anywhere, with the bits of a processor
+// that has these instructions. After Intel's Software Developer's Manual, volume 2; only what the
+// kernels use.
 #pragma once
 
 #include_next <immintrin.h>
@@ -103,7 +104,7 @@ inline Floats scalef_ps(Floats a, Floats b) {
   return made_of<Floats, float>([&](int i) { return scaled(a[i], b[i]); });
 }
 
-// Conversions. To nearest, ties to even; what does not fit is the least integer.
+// Conversions round to nearest, ties to even; a value out of range becomes the smallest integer.
 inline std::int32_t rounded(float value) {
   if (!(value >= -2147483648.0f && value < 2147483648.0f)) return INT32_MIN;
   return static_cast<std::int32_t>(std::nearbyintf(value));
@@ -179,10 +180,10 @@ inline Vector dpbusd_epi32(Vector sum, Vector a, Vector b) {
   });
 }
 
-// Narrows lanes with saturation, within each 128 bits a's and then b's.
+// Narrows lanes with saturation: in each 128 bits first a's lanes, then b's.
 template <class From, class To>
 Vector packs(Vector a, Vector b) {
-  constexpr int kFrom = 16 / sizeof(From);  // lanes of 128 bits
+  constexpr int kFrom = 16 / sizeof(From);  // lanes in 128 bits
   return made_of<Vector, To>([&](int i) {
     const int part = i / (2 * kFrom), at = i % (2 * kFrom);
     const auto lane = lane_of<From>(at < kFrom ? a : b, part * kFrom + at % kFrom);
@@ -214,7 +215,7 @@ inline Vector shuffle_epi32(Vector a, int order) {
   return made_of<Vector, std::int32_t>(
       [&](int i) { return lane_of<std::int32_t>(a, i / 4 * 4 + (order >> 2 * (i % 4) & 3)); });
 }
-// Quarters of a, then of b.
+// Selects two quarters of a, then two of b.
 inline Vector shuffle_quarters(Vector a, Vector b, int order) {
   return made_of<Vector, std::int64_t>([&](int i) {
     return lane_of<std::int64_t>(i < 4 ? a : b, 2 * (order >> 2 * (i / 2) & 3) + i % 2);
@@ -226,7 +227,7 @@ inline __m256i half_of(Vector a, int half) {
 
 }  // namespace emulated
 
-// Object-like, so that arguments may have commas.
+// These macros take no parameters, so that arguments may contain commas.
 #undef _mm512_maskz_load_ps
 #define _mm512_maskz_load_ps emulated::maskz_load_ps
 #undef _mm512_mask_storeu_ps

@@ -1,7 +1,7 @@
 // Batch invariance: an answer never depends on what is computed beside it. Token ids,
-// log-probabilities and logits of each request are bit for bit those of the request alone: however
-// requests arrive, whatever was preempted, found in the prefix cache or shared between samples,
-// with any chunks, blocks and threads. Blocks that no request holds are NaN: a read too many shows.
+// log-probabilities and logits of each request have the bits of the request alone. This holds for
+// any arrivals, chunks, blocks and threads, after preemption, with prefix cache hits and with
+// samples that share blocks. Blocks that no request holds are NaN, so that any read of them shows.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -36,7 +36,7 @@ constexpr KvFormats kQuantizedKv[] = {{KvFormat::kInt8, KvFormat::kInt8},
 
 constexpr Pooling kPoolings[] = {Pooling::kFirst, Pooling::kLast, Pooling::kMean};
 
-// Returns "int8_int4"
+// Returns a name such as "int8_int4".
 std::string name_of(const KvFormats& formats) {
   return fmt::format("{}_{}", kv_format_name(formats.keys), kv_format_name(formats.values));
 }
@@ -47,7 +47,7 @@ struct Traffic {
   int max_tokens = 60;
 };
 
-// Gives each request another of the methods that keep a state, filter on the host or ban tokens.
+// Gives about half of the requests a method that keeps a state, filters on the host or bans tokens.
 void add_methods(SamplingParams& params, int i) {
   switch (i % 9) {
     case 0:
@@ -76,8 +76,8 @@ void add_methods(SamplingParams& params, int i) {
   }
 }
 
-// Draws lengths that are mostly short; a third begins as another one does. Requests are greedy and
-// sampled by every method, have penalties, several samples, scored prompts or tenants, or embed.
+// Draws requests with mostly short prompts; a third begin like an earlier one. All sampling methods
+// occur. Some requests have penalties, several samples, scored prompts or a tenant; some embed.
 std::vector<GenerationRequest> mixed_requests(const Traffic& traffic, int vocab_size) {
   std::mt19937_64 random(kSeed);
   const auto below = [&](int end) { return static_cast<int>(random() % std::uint64_t(end)); };
@@ -143,12 +143,12 @@ struct Way {
   SteppedEngineOptions options;
   double arrivals_per_step = 0;  // 0: all at once
   bool is_timed = false;         // the scheduler is told durations, and plans chunks by them
-  int num_rounds = 1;            // over the same engine
+  int num_rounds = 1;            // with the same engine
 };
 
 class Answers {
  public:
-  // options: those that all ways share.
+  // options: shared by all ways.
   Answers(std::string path, const SteppedEngineOptions& options, const Traffic& traffic)
       : path_(std::move(path)), traffic_(traffic), options_(options) {
     std::cout << "seed " << kSeed << "\n";
@@ -168,12 +168,12 @@ class Answers {
     alone_ = engine.answers();
   }
 
-  // Returns the blocks of 16 contexts without windows.
+  // Returns the blocks that 16 contexts of full length need without windows.
   int num_blocks_of_all(int block_size) const {
     const CacheGroups groups(block_size, windows_);
     return 16 * groups.size() * groups.blocks_for(options_.max_model_len);
   }
-  // Returns the blocks that one context cannot do without.
+  // Returns the most blocks that one context of full length holds.
   int num_blocks_of_one(int block_size) const {
     return CacheGroups(block_size, windows_).most_held(options_.max_model_len);
   }
@@ -181,7 +181,7 @@ class Answers {
   bool has_windows() const { return windows_.back() > 0; }
   const SteppedEngineOptions& options() const { return options_; }
 
-  // The counters of the run; all answers have been compared.
+  // Runs all requests in this way and compares the answers. Returns the counters.
   SchedulerCounters run(const Way& way) const {
     SteppedEngine engine(path_, way.options);
     for (int round = 0; round < way.num_rounds; ++round) {
@@ -202,8 +202,8 @@ class Answers {
         counters.num_block_copies, steps.num_contiguous_steps,
         steps.num_contiguous_steps + steps.num_paged_steps);
     const bool is_one_block = way.options.block_size >= way.options.max_model_len;
-    // Codes beside windows in bfloat16, or heads of two sizes, have other layers' entries between one
-    // block and the next.
+    // With quantised layers beside bfloat16 windows, or heads of two sizes, other layers' entries
+    // lie between one block and the next.
     const bool has_parts = num_groups() > 1 && (options_.kv_cache_formats || heads_differ_);
     if (way.options.block_order == BlockOrder::kConsecutive && !has_parts) {
       EXPECT_GT(steps.num_contiguous_steps, 0u) << way.name;
@@ -231,7 +231,7 @@ class Answers {
     }
   }
 
-  // Anything: it decides how prompts are chunked.
+  // Returns an arbitrary duration: it only changes how prompts are chunked.
   static double seconds_of_next(std::mt19937_64& random) {
     return 0.001 + static_cast<double>(random() % 1000) * 1e-5;
   }
@@ -239,7 +239,7 @@ class Answers {
   std::string path_;
   Traffic traffic_;
   SteppedEngineOptions options_;
-  bool heads_differ_ = false;  // by layer
+  bool heads_differ_ = false;  // between layers
   std::vector<int> windows_;   // of the model's cache groups
   std::vector<GenerationRequest> requests_;
   std::vector<WholeAnswer> alone_;
@@ -251,12 +251,12 @@ struct Layout {
   int num_threads = 1;
 };
 
-// Returns whether steps are kernels on a GPU, which may be an emulated one, where each takes long.
+// Returns whether steps run on a GPU. It may be an emulated one, on which each kernel takes long.
 bool computes_on_gpu(Backend backend) {
   return backend == Backend::kMlx && mlx::has_gpu();
 }
 
-// Returns auto, paged and contiguous layouts; all but these have consecutive blocks of 16.
+// Returns layouts to test: auto, paged and contiguous. Other runs have consecutive blocks of 16.
 std::vector<Layout> layouts_of(Backend backend, int longest) {
   std::vector<Layout> layouts = {
       {.block_size = 8}, {.block_size = 32, .order = BlockOrder::kLowest}, {.block_size = longest}};
@@ -303,27 +303,27 @@ void check_batch_invariance(const std::string& path, const SteppedEngineOptions&
                                  .options = with([](auto& o) { o.has_prefix_cache = true; }),
                                  .arrivals_per_step = 0.7,
                                  .num_rounds = 2});
-  // Much traffic is more than the pool holds.
+  // Much traffic does not fit in the pool, so fewer prefixes are found.
   EXPECT_GT(cached.num_prefix_hits,
             cached.num_prefix_queries / (traffic.num_requests > 100 ? 20 : 4));
   EXPECT_GT(cached.num_block_copies, 10u);
   for (const bool has_cache : {false, true}) {
     const auto options = with([&](auto& o) {
       o.has_prefix_cache = has_cache;
-      o.block_size = 2;  // many to run out of
+      o.block_size = 2;  // many per sequence, so that they run out
       o.num_blocks = alone.num_blocks_of_one(2) + 10 * alone.num_groups();
       o.max_num_batched_tokens = 64;
     });
     const auto tiny = alone.run({.name = fmt::format("tiny pool, cache {}", has_cache),
                                  .options = options,
                                  .num_rounds = traffic.num_requests > 100 ? 8 : 4});
-    // Behind a window a sequence grows no more.
+    // With windows a sequence stops growing, so preemptions are fewer.
     const unsigned least = traffic.num_requests < 40 ? 20 : 50;
     EXPECT_GE(tiny.num_preemptions, alone.has_windows() ? 5 : least);
   }
 }
 
-// Returns 200 requests of up to 1,500 tokens under PAGODA_MUCH_TRAFFIC=1: half an hour a model.
+// Returns `usual`, or 200 long requests if PAGODA_MUCH_TRAFFIC is set: half an hour per model.
 Traffic traffic_or(const Traffic& usual) {
   if (std::getenv("PAGODA_MUCH_TRAFFIC") == nullptr) return usual;
   return {.num_requests = 200, .longest_prompt = 1500, .max_tokens = 60};

@@ -1,8 +1,8 @@
-// Batch invariance over formats, chunks, blocks and threads: an answer is the same bits whatever is
-// computed beside it, and however its prompt is chunked.
+// Batch invariance over formats, chunks, blocks and threads: an answer has the same bits whatever
+// is computed beside it, and however its prompt is chunked.
 //
-// logits_hash is over the bits of every logits row that a request samples, so equal hashes are
-// equal logits all along.
+// logits_hash covers the bits of every row of logits that a request samples, so equal hashes mean
+// equal logits in every step.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -64,7 +64,7 @@ void expect_same(const WholeAnswer& answer, const WholeAnswer& alone, const std:
   }
 }
 
-// Checks that all other ways equal every request alone with one thread and a whole prompt.
+// Checks that all other ways give the bits of each request alone, with one thread and no chunks.
 void check_chunk_invariance(const std::string& path, EngineOptions options, int longest) {
   std::cout << "seed " << kSeed << "\n";
   options.max_num_seqs = 16;
@@ -99,7 +99,7 @@ void check_chunk_invariance(const std::string& path, EngineOptions options, int 
                               way.num_threads, way.max_num_batched_tokens, way.block_size));
     }
   }
-  for (const int chunk : {1, 7, 64}) {  // the first, longest one in chunks of so many tokens
+  for (const int chunk : {1, 7, 64}) {  // the first, longest request in chunks of this size
     options.max_num_batched_tokens = chunk;
     options.max_num_seqs = 1;
     options.kv_cache_layout = KvCacheLayout::kPaged;
@@ -109,7 +109,7 @@ void check_chunk_invariance(const std::string& path, EngineOptions options, int 
   }
 }
 
-// Returns "mlx_tiny_llama"
+// Returns a name such as "mlx_tiny_llama".
 std::string name_of(const std::tuple<Backend, std::string>& parameters) {
   std::string name = std::string(backend_name(std::get<0>(parameters))) + "_";
   for (const char c : std::get<1>(parameters)) name += c == '-' ? '_' : c;
@@ -131,7 +131,8 @@ INSTANTIATE_TEST_SUITE_P(Tiny, ChunkInvariance,
                                                               "tiny-gemma4", "tiny-phi3")),
                          [](const auto& info) { return name_of(info.param); });
 
-// Several cache groups; codes beside windows, which stay in bfloat16, and codes everywhere.
+// Models with several cache groups: with quantised layers beside bfloat16 windows, or all
+// quantised.
 class ChunkInvarianceOfWindows : public ::testing::TestWithParam<std::tuple<Backend, std::string>> {
 };
 
@@ -171,8 +172,8 @@ INSTANTIATE_TEST_SUITE_P(
                          kv_format_name(formats.keys), kv_format_name(formats.values));
     });
 
-// Answers follow from what was asked for, not from the memory that was left for the
-// cache: every family whose keys can be codes, and every format of keys.
+// Answers do not depend on how much memory the cache has. Tested for every family whose keys can be
+// quantised, and for every format of keys.
 class PoolSizes : public ::testing::TestWithParam<std::tuple<std::string, KvFormat>> {};
 
 TEST_P(PoolSizes, ChangeNoBit) {
@@ -225,8 +226,8 @@ std::string name_of(const std::tuple<Backend, WeightFormat>& parameters) {
   return fmt::format("{}_{}", backend_name(backend), traits_of(format).name);
 }
 
-// The mlx backend has kernels of its own only where there is Metal: there two of the formats that
-// most have in common with the others are enough.
+// On mlx, whose own kernels run only with Metal, two formats that share most with the others are
+// enough.
 INSTANTIATE_TEST_SUITE_P(Wide, ChunkInvarianceOfFormats,
                          ::testing::Combine(::testing::Values(Backend::kCpu),
                                             ::testing::ValuesIn(kWeightFormats)),

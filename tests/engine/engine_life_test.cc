@@ -1,5 +1,5 @@
-// The failures that an engine survives, and those that it does not: steps that fail, that throw,
-// and a device that is gone.
+// Failures that an engine survives, and failures that it does not: steps that fail or throw, and a
+// device that is lost.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ GenerationRequest greedy(std::vector<int> prompt, int max_tokens) {
           .sampling = {.temperature = 0, .max_tokens = max_tokens, .ignore_eos = true}};
 }
 
-// With and without lookahead.
+// The parameter: with or without lookahead.
 class EngineLife : public ::testing::TestWithParam<bool> {
  protected:
   void open(Fault of_forward, EngineOptions options = {}) {
@@ -39,13 +39,13 @@ class EngineLife : public ::testing::TestWithParam<bool> {
     num_free_blocks_ = engine_->stats().num_free_blocks;
   }
 
-  // Lets the steps begin, which wait for all that the test submits.
+  // Lets the steps begin that wait until the test has submitted all its requests.
   void let_steps_begin() {
     are_all_there_ = true;
     are_all_there_.notify_all();
   }
 
-  // Ends that came, by any thread.
+  // The end events that arrived, on any thread.
   struct Ends {
     std::mutex mutex;
     std::vector<OutputEvent> events;
@@ -69,8 +69,8 @@ class EngineLife : public ::testing::TestWithParam<bool> {
 };
 
 TEST_P(EngineLife, AFailedStepLosesOnlyItsOwnRequests) {
-  // The fault hits the step in which the second prompt is computed, alone: the engine has room for
-  // one.
+  // The fault hits the step that computes the second prompt. That prompt is alone in it, since the
+  // engine has room for one sequence.
   int num_prefills = 0;
   open(
       [&](const Plan& plan) {
@@ -90,8 +90,8 @@ TEST_P(EngineLife, AFailedStepLosesOnlyItsOwnRequests) {
   EXPECT_EQ(stats.num_free_blocks, num_free_blocks_);
 }
 
-// Pages in what a step would wait for: before the first request, and behind what is used while it
-// is used.
+// Memory that a step would wait for is paged in early: before the first request, and ahead of the
+// used blocks while these are used.
 TEST_P(EngineLife, MemoryIsMadeReadyBeforeItIsUsed) {
   std::atomic<int> num_at_rest = 0, num_beside_decodes = 0;
   open(Faults{.prefault = [&](int first_block, bool beside_prompts) {
@@ -106,15 +106,15 @@ TEST_P(EngineLife, MemoryIsMadeReadyBeforeItIsUsed) {
   EXPECT_TRUE(eventually([&] { return ends_.count() == 4; }));
   EXPECT_EQ(num_at_rest, 3);
   EXPECT_GT(num_beside_decodes, 0);
-  engine_.reset();  // before what it calls
+  engine_.reset();  // before the variables that its callback uses
 }
 
-// A prompt and those beside it wait for what is needed soon and no more. They also do behind a step
-// that decodes have alone so that its time is known.
+// While part of a prompt is left, steps wait only for memory that is needed soon (beside_prompts).
+// This also holds after a step of decodes alone, which is planned to measure its time.
 TEST_P(EngineLife, APromptWaitsOnlyForMemoryThatIsNeededSoon) {
-  int num_left = 0;                            // prompt tokens
-  int num_decode_steps = 0;                    // without them while some are left
-  int num_beside_prompts = 0, num_others = 0;  // calls while some are left
+  int num_left = 0;                            // prompt tokens that are left
+  int num_decode_steps = 0;                    // steps of decodes alone while some are left
+  int num_beside_prompts = 0, num_others = 0;  // calls of prefault() while some are left
   open(Faults{.of_forward =
                   [&](const Plan& plan) {
                     const PlannedSequence& last = plan.sequences.back();
@@ -138,7 +138,7 @@ TEST_P(EngineLife, APromptWaitsOnlyForMemoryThatIsNeededSoon) {
   EXPECT_EQ(num_others, 0);
 }
 
-// Steps have half of the time and more where memory comes slowly.
+// If memory is paged in slowly, steps still get at least half of the time.
 TEST_P(EngineLife, StepsDoNotWaitForMemoryThatComesSlowly) {
   constexpr std::chrono::milliseconds kWait(5);
   std::atomic<int> num_waits = 0;
@@ -176,7 +176,7 @@ TEST_P(EngineLife, WhatAStepThrowsIsItsFailure) {
   EXPECT_EQ(stats_at_rest(*engine_).num_free_blocks, num_free_blocks_);
 }
 
-// While that one runs already.
+// With lookahead the next step is running already.
 TEST_P(EngineLife, AStepThatCannotBeReadTakesTheOneBehindItAlong) {
   int num_samples = 0;
   open(Faults{.of_sample = [&](const Plan&) -> Status {
@@ -220,7 +220,7 @@ TEST_P(EngineLife, ADeviceThatIsGoneEndsEveryRequest) {
     EXPECT_EQ(event.error.code(), StatusCode::kUnavailable);
     EXPECT_THAT(event.error.message(), HasSubstr("the device is gone"));
   }
-  // Counters keep what they have counted.
+  // Counters keep their values.
   const EngineStats stats = engine_->stats();
   EXPECT_FALSE(stats.healthy);
   EXPECT_GT(stats.num_steps, 0u);

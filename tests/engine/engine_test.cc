@@ -1,5 +1,5 @@
-// The engine as its users see it: ends, refusals, cancellation, draining. One tiny checkpoint, no
-// text.
+// The engine as its users see it: ends, refusals, cancellation, draining. With one tiny checkpoint
+// and without text.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -41,8 +41,8 @@ std::future<FinishReason> submit(Engine& engine, GenerationRequest request) {
   return end->get_future();
 }
 
-// Stops the engine's thread at the first event it delivers until `open` is called. So what a test
-// does meanwhile is done between two steps, however fast the machine is.
+// Stops the engine's thread at the first event that it delivers, until open() is called. So what a
+// test does meanwhile happens between two steps, however fast the machine is.
 class Gate {
  public:
   void pass() {
@@ -54,7 +54,7 @@ class Gate {
   void open() { opened_.set_value(); }
 
  private:
-  bool reached_once_ = false;  // the engine's thread alone
+  bool reached_once_ = false;  // used by the engine's thread alone
   std::promise<void> reached_, opened_;
 };
 
@@ -62,7 +62,7 @@ TEST(Engine, EndsAtTheContextWhateverMaxTokensSays) {
   const auto engine = open_tiny();
   GenerationRequest request = greedy(std::numeric_limits<int>::max());
   request.sampling.repetition_penalty =
-      1.3f;  // state sized by what can come, not by what was asked
+      1.3f;  // whose state is sized by the context, not by max_tokens
   const WholeAnswer answer = run_to_end(*engine, request);
   EXPECT_EQ(answer.finish_reason, FinishReason::kLength);
   EXPECT_EQ(answer.token_ids.size(), 256u - 3);
@@ -87,8 +87,8 @@ TEST(Engine, CountsCallsOfAttentionThatDecodeTheCacheFirst) {
 TEST(Engine, CountsStepsByTheirTokens) {
   const auto engine = open_tiny();
   run_to_end(*engine,
-             greedy(4));  // a step of 3 tokens of the prompt and one more, then of one each
-  // The last step is counted once its events are out.
+             greedy(4));  // one step of the prompt's 3 tokens, then three steps of one token
+  // The last step is counted after its events are delivered.
   EXPECT_TRUE(eventually([&] { return engine->stats().num_steps == 4; }));
   const EngineStats stats = engine->stats();
   EXPECT_EQ(stats.num_steps_by_tokens[0], 3u);
@@ -123,7 +123,7 @@ TEST(Engine, StopTokensEndAndStandLast) {
   EXPECT_EQ(stopped.finish_reason, FinishReason::kStop);
   EXPECT_EQ(stopped.token_ids,
             std::vector<int>(free_run.token_ids.begin(), free_run.token_ids.begin() + 4));
-  request.sampling.min_tokens = 6;  // bans it until then
+  request.sampling.min_tokens = 6;  // bans the stop token until then
   EXPECT_GE(run_to_end(*engine, request).token_ids.size(), 6u);
 }
 
@@ -203,7 +203,7 @@ TEST(Engine, CancellingFreesEveryBlock) {
   EXPECT_EQ(end.get_future().get(), FinishReason::kCancelled);
   EXPECT_TRUE(
       eventually([&] { return engine->stats().num_free_blocks == engine->stats().num_blocks; }));
-  engine->cancel(*id);  // unknown by now
+  engine->cancel(*id);  // its id is unknown by then
   EXPECT_EQ(run_to_end(*engine, greedy(3)).token_ids.size(), 3u);
 }
 

@@ -1,5 +1,5 @@
-// A step is one graph: on a lazy backend it is evaluated once, and what it has to leave behind is
-// in the cache even if the step samples nothing.
+// A step is one graph. A lazy backend evaluates it once, and the entries of its tokens are in the
+// cache even if the step samples nothing.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ namespace {
 constexpr int kBlockSize = 8;
 constexpr int kNumBlocks = 8;
 
-// A tiny checkpoint on one backend, and one sequence whose blocks are taken from the end.
+// A tiny checkpoint on one backend, and one sequence whose blocks are taken from the pool's end.
 struct Model {
   std::unique_ptr<Exec> exec;
   std::unique_ptr<Decoder> decoder;
@@ -104,7 +104,7 @@ TEST_P(LazyStep, StepsThatSampleNothingFillTheLastLayersCache) {
   Model model = make_model(GetParam());
   const auto last_layer = [](Model& m) { return m.kv->views().back(); };
   const std::byte* address = model.exec->read(last_layer(model).keys.elements)->data();
-  // Two chunks, the second handed over while the first may still be running.
+  // Two chunks; the second is started while the first may still be running.
   for (Model* each : {&reference, &model}) {
     each->plan(0, 11, /*samples=*/false);
     each->forward();

@@ -1,4 +1,5 @@
-// A registered LogitsProcessor acts on every row, whatever way the row goes.
+// A registered LogitsProcessor acts on every row, whether the row is drawn on the host or
+// elsewhere.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -15,7 +16,7 @@
 namespace pagoda {
 namespace {
 
-// Makes a sequence count: the token after the last one is far ahead of all others.
+// Makes a sequence count up: the id after the last token's gets by far the largest logit.
 class Counting : public LogitsProcessor {
  public:
   bool acts_on(const LogitsContext&) const override { return true; }
@@ -65,8 +66,8 @@ TEST_P(LogitsProcessors, ActOnEveryRow) {
   EXPECT_EQ(counting->num_threads(), 1u);  // the engine's
 }
 
-// Log-probabilities of a token that a processor has chosen are those that scoring the text gives,
-// which nothing changes.
+// A token that a processor has chosen has the log-probability of a scored prompt, which no
+// processor changes.
 TEST_P(LogitsProcessors, LogProbabilitiesAreOfTheRawLogits) {
   const auto& [backend, layout] = GetParam();
   const std::unique_ptr<Engine> engine =

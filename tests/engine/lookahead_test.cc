@@ -1,6 +1,6 @@
-// Steps that start before the tokens of the step in front of them are read change nothing. Tokens,
-// log-probabilities, ends and logits are bit for bit those without, whichever requests join, leave,
-// stop, are cancelled or preempted meanwhile.
+// Steps that start before the previous step's tokens are read change no result. Tokens,
+// log-probabilities, ends and logits have the same bits as without lookahead, while requests join,
+// leave, stop, are cancelled or preempted.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -20,17 +20,17 @@ namespace {
 
 constexpr std::uint64_t kSeed = 20261122;
 
-// Where each request comes, and at which step one of its samples is cancelled, if at all.
+// The step at which a request arrives, and how long after it a sample is cancelled, if at all.
 struct Arrival {
   GenerationRequest request;
   int at_step = 0;
-  int cancelled_after = -1;  // steps
+  int cancelled_after = -1;  // steps; -1: never
 };
 
 enum class Kind { kOnDevice, kPenalised, kMixed };
 
-// Draws rows of both kinds, greedy and random, with the filters that the device has. Of mixed ones
-// some need the host's state; of penalised ones two in three need what the device has counted.
+// Draws greedy and random requests with the filters that devices have. For kMixed some need the
+// host's state; for kPenalised two in three need the counts on the device.
 std::vector<Arrival> draw_arrivals(Kind kind, int vocab_size) {
   std::mt19937_64 random(kSeed);
   const auto below = [&](int end) { return static_cast<int>(random() % std::uint64_t(end)); };
@@ -47,7 +47,7 @@ std::vector<Arrival> draw_arrivals(Kind kind, int vocab_size) {
                         .n = i % 9 == 4 ? 3 : 1,
                         .max_tokens = 1 + below(50),
                         .ignore_eos = i % 4 != 0};
-    // So many ids that most of these stop.
+    // So many ids that most of these requests stop.
     for (int id = 0; i % 3 == 0 && id < vocab_size; id += 11)
       request.sampling.stop_token_ids.push_back(id);
     if (i % 4 >= 2) request.sampling.logprobs = i % 3;
@@ -92,7 +92,7 @@ Outcome run_all(const std::string& path, const SteppedEngineOptions& options, Ki
     if (!engine.idle()) engine.step();
     if (::testing::Test::HasFatalFailure()) return run;
   }
-  // In the order of the requests, whenever they came.
+  // Answers in the order of the requests, not of their arrival.
   for (std::size_t i = 0; i < arrivals.size(); ++i) {
     for (int sample = 0; sample < arrivals[i].request.sampling.n; ++sample)
       run.answers.push_back(engine.answers()[first_answers[i] + sample]);
@@ -117,8 +117,8 @@ void expect_same(const TokenLogprobs& with, const TokenLogprobs& without) {
   }
 }
 
-// Expects the same answers. A cancelled one may be a step longer or shorter: its steps come at
-// other times.
+// Expects the same answers. A cancelled answer may be a step longer or shorter, since its steps run
+// at other times.
 void expect_same(const WholeAnswer& with, const WholeAnswer& without) {
   ASSERT_TRUE(with.error.ok()) << with.error.message();
   const bool is_cancelled = with.finish_reason == FinishReason::kCancelled ||
@@ -149,7 +149,7 @@ class Lookahead : public ::testing::TestWithParam<Backend> {
                                 .max_num_batched_tokens = 64};
   std::string path_ = kTinyLlama;
 
-  // The run with lookahead, compared with one without.
+  // Compares a run with lookahead and a run without; returns the run with lookahead.
   Outcome compare(Kind kind) {
     options_.has_lookahead = false;
     const Outcome without = run_all(path_, options_, kind);
@@ -186,7 +186,7 @@ TEST_P(Lookahead, ChangesNothingWherePreemptionIsFrequent) {
   EXPECT_GT(with.num_steps_ahead, with.num_steps / 2u);
 }
 
-// Forks among them, and sequences that are computed again.
+// Some requests have forks, and some sequences are computed again.
 TEST_P(Lookahead, ChangesNothingWhereTheDeviceCountsWhatIsPenalised) {
   const Outcome with = compare(Kind::kPenalised);
   EXPECT_GT(with.num_steps_ahead, with.num_steps * 9u / 10);
@@ -209,8 +209,8 @@ TEST_P(Lookahead, ChangesNothingOverAPrefixCacheOfCodes) {
   EXPECT_GT(compare(Kind::kOnDevice).counters.num_prefix_hits, 50u);
 }
 
-// Blocks go to the disk and come back while steps are in flight: the first run leaves files for the
-// second.
+// Blocks are written to the disk and read back while steps are in flight. The first run leaves
+// files for the second.
 TEST_P(Lookahead, ChangesNothingOverATierBelowAPrefixCache) {
   const testing::TemporaryFolder folder;
   options_.has_prefix_cache = true;
@@ -222,7 +222,7 @@ TEST_P(Lookahead, ChangesNothingOverATierBelowAPrefixCache) {
   EXPECT_EQ(with.tier.num_failed, 0u);
 }
 
-// Blocks behind a window change hands while steps are in flight that have them in their tables.
+// Blocks that leave a window are reused while steps in flight still have them in their tables.
 TEST_P(Lookahead, ChangesNothingWithSeveralCacheGroups) {
   const testing::TemporaryFolder model, folder;
   testing::make_windowed_checkpoint(model);
@@ -246,7 +246,7 @@ TEST_P(Lookahead, ChangesNothingForRowsThatNeedTheHost) {
   compare(Kind::kMixed);
 }
 
-// The engine itself looks ahead where its backend works on its own.
+// The engine itself looks ahead if its backend works without the host.
 TEST_P(Lookahead, IsTheEnginesOwnWhereTheHostNeedNotWait) {
   const auto engine =
       open_engine(kTinyLlama, {.backend = GetParam(), .num_threads = 1, .max_model_len = 256});
@@ -285,19 +285,19 @@ TEST_P(Lookahead, IsTheEnginesOwnWhereTheHostNeedNotWait) {
   EXPECT_EQ(stats.num_free_blocks, stats.num_blocks);
   if (GetParam() == Backend::kMlx) {
     EXPECT_GT(stats.num_lookahead_steps, 30u);
-    EXPECT_LE(stats.runner.exec.num_evaluations, stats.num_steps);  // with the log-probabilities
+    EXPECT_LE(stats.runner.exec.num_evaluations, stats.num_steps);  // log-probabilities included
   } else {
     EXPECT_EQ(stats.num_lookahead_steps, 0u);
   }
 }
 
-// As where a stop string is met.
+// The same happens when a stop string is found.
 TEST_P(Lookahead, ACancelledSampleRunsForFourStepsMoreAtMost) {
   const auto engine =
       open_engine(kTinyLlama, {.backend = GetParam(), .num_threads = 1, .max_model_len = 256});
   std::promise<void> ended;
   int num_events = 0, num_after = 0;
-  RequestId id = 1;  // an engine's first
+  RequestId id = 1;  // the first request's
   const GenerationRequest request = {
       .prompt_token_ids = {5, 9, 7},
       .sampling = {.temperature = 0, .max_tokens = 200, .ignore_eos = true}};
@@ -317,7 +317,7 @@ TEST_P(Lookahead, ACancelledSampleRunsForFourStepsMoreAtMost) {
   EXPECT_LE(stats.num_steps, 10u + 4u);
 }
 
-// Returns all backends but the reference, which looks ahead by the same code, and whose steps take
+// Returns all backends except the reference, whose lookahead is the same code and whose steps take
 // long.
 std::vector<Backend> all_but_the_reference() {
   std::vector<Backend> backends = built_backends();

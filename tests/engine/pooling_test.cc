@@ -1,4 +1,4 @@
-// Embeddings as the engine makes them: means and rows of the hidden states that logits come from.
+// Embeddings as the engine makes them: means or rows of the hidden states that give the logits.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -43,7 +43,7 @@ TEST(Pooling, PoolsTheHiddenStatesThatLogitsComeFrom) {
   const std::vector<float> last = pooled(*engine, Pooling::kLast);
   ASSERT_EQ(mean.size(), 64u);
   EXPECT_NE(first, last);
-  // The last token of each beginning is a row of the whole.
+  // The last token of each prefix gives a row of the whole prompt.
   std::vector<double> sum(mean.size());
   const std::vector<int> whole = request.prompt_token_ids;
   for (int length = 1; length <= kNumTokens; ++length) {
@@ -59,7 +59,7 @@ TEST(Pooling, PoolsTheHiddenStatesThatLogitsComeFrom) {
   EXPECT_EQ(pooled(*open_model(kTinyLlama, 7), Pooling::kMean), mean);
 }
 
-// Makes tiny-llama again, with a token whose embedding is no number.
+// Writes tiny-llama with a token whose embedding is infinite or a NaN.
 void write_checkpoint_without_number(const testing::TemporaryFolder& folder, int token_id) {
   std::filesystem::copy_file(kTinyLlama + "/config.json", folder / "config.json");
   const std::string path = folder / "model.safetensors";

@@ -1,5 +1,5 @@
-// The prefix cache on disk, as an engine's users see it: the same bits over a restart and where
-// memory is short, nothing of another scope, nothing where it is off.
+// The prefix cache on disk, as an engine's users see it: the same bits after a restart and when
+// memory is short, no hits from another scope, and no effect when it is off.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -47,7 +47,7 @@ class PrefixCacheDir : public ::testing::Test {
             .prefix_cache_dir = folder_ / "cache"};
   }
 
-  // Runs a prompt in an engine of its own; returns how many blocks it read.
+  // Runs a prompt in a new engine; returns how many blocks the engine read from disk.
   std::uint64_t blocks_read(const EngineOptions& options, const std::string& path = kTinyLlama) {
     const auto engine = open_engine(path, options);
     if (engine == nullptr) return 0;
@@ -79,8 +79,7 @@ TEST_F(PrefixCacheDir, ARestartReadsWhatItWouldComputeToTheSameBits) {
   }
 }
 
-// A file for each group's block that the hit's end sees.
-// Shorter than the fixed prompt by which the folder's scope is found, and longer.
+// The prompts are shorter or longer than the fixed prompt that gives the folder's scope.
 TEST_F(PrefixCacheDir, TheFirstPromptIsAnsweredAsWithoutIt) {
   for (const Backend backend : built_backends()) {
     for (const int num_prompt_tokens : {1, 16, 30, 63, 100}) {
@@ -95,6 +94,7 @@ TEST_F(PrefixCacheDir, TheFirstPromptIsAnsweredAsWithoutIt) {
   }
 }
 
+// Each group has a file for each block that a query at the hit's end reads.
 TEST_F(PrefixCacheDir, ARestartReadsWhatWindowsSee) {
   const testing::TemporaryFolder model;
   testing::make_windowed_checkpoint(model);
@@ -108,15 +108,15 @@ TEST_F(PrefixCacheDir, ARestartReadsWhatWindowsSee) {
     ASSERT_NE(engine, nullptr);
     expect_same(run_to_end(*engine, greedy(0, 100)), computed);
     const EngineStats stats = stats_at_rest(*engine);
-    EXPECT_EQ(stats.tier.num_read, 6u + 3 * 2);  // the window at 96 begins with 73
+    EXPECT_EQ(stats.tier.num_read, 6u + 3 * 2);  // the window of position 96 begins at 73
     EXPECT_EQ(stats.num_prefix_hits, 96u);
     EXPECT_EQ(stats.num_prompt_tokens, 4u);
     EXPECT_EQ(stats.num_free_blocks, stats.num_blocks);
   }
 }
 
-// Prompts that begin alike, in a cache that holds a few of them: most of what is asked for again has
-// been evicted, to the disk.
+// Prompts with common prefixes, in a cache that holds only a few. Most of the prefixes that are
+// asked for again have been evicted, to the disk.
 TEST_F(PrefixCacheDir, WhereMemoryIsShortAnswersStayTheSame) {
   for (const Backend backend : built_backends()) {
     SCOPED_TRACE(backend_name(backend));
@@ -147,7 +147,7 @@ TEST_F(PrefixCacheDir, WhereMemoryIsShortAnswersStayTheSame) {
   }
 }
 
-// Any of these might change the bits of a block, or what they mean.
+// Each of these options may change the bits of a block, or what they mean.
 TEST_F(PrefixCacheDir, AnotherScopeFindsNothing) {
   EXPECT_EQ(blocks_read(options()), 0u);
   EXPECT_EQ(blocks_read(options()), 6u);
@@ -159,7 +159,7 @@ TEST_F(PrefixCacheDir, AnotherScopeFindsNothing) {
   EXPECT_EQ(blocks_read(other), 0u);
   EXPECT_EQ(blocks_read(options(Backend::kReference)), 0u);
   other = options();
-  other.num_threads = 1;  // computes the same
+  other.num_threads = 1;  // gives the same bits
   other.max_num_batched_tokens = 32;
   EXPECT_EQ(blocks_read(other), 6u);
   if (includes_avx512(choose_cpu_isa().value())) {
@@ -182,12 +182,12 @@ TEST_F(PrefixCacheDir, AnotherInstructionSetFindsNothing) {
   EXPECT_EQ(blocks_read(options()), 6u);
 }
 
-// One bit of the last weight, which the fixed prompt's entries do not depend on.
+// Changes one bit of the last weight, on which the fixed prompt's entries do not depend.
 TEST_F(PrefixCacheDir, AnotherCheckpointOfThatShapeFindsNothing) {
   EXPECT_EQ(blocks_read(options()), 0u);
   const std::string other = folder_ / "tiny-llama";
   fs::copy(kTinyLlama, other, fs::copy_options::recursive);
-  EXPECT_EQ(blocks_read(options(), other), 6u);  // a copy is the same one
+  EXPECT_EQ(blocks_read(options(), other), 6u);  // a copy has the same scope
   for (const auto& entry : fs::directory_iterator(other)) {
     if (entry.path().extension() != ".safetensors") continue;
     fs::permissions(entry.path(), fs::perms::owner_write, fs::perm_options::add);

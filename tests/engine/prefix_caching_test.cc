@@ -1,5 +1,5 @@
-// Prefix caching and several samples of a prompt, as an engine's users see them: what was cached,
-// at what cost, and what it costs where it is off.
+// Prefix caching and several samples of a prompt, as an engine's users see them: what is cached, at
+// what cost, and what it costs when it is off.
 #include <gtest/gtest.h>
 
 #include <future>
@@ -27,7 +27,7 @@ class PrefixCaching : public ::testing::Test {
     ASSERT_NE(engine_, nullptr);
   }
 
-  // How much of the prompt was cached.
+  // Runs a request; returns how many tokens of its prompt were cached.
   int run(const GenerationRequest& request) {
     std::promise<int> cached;
     const Result<RequestId> id = engine_->submit(request, [&](const OutputEvent& event) {
@@ -40,7 +40,7 @@ class PrefixCaching : public ::testing::Test {
   std::unique_ptr<Engine> engine_;
 };
 
-// With windows too.
+// With and without windows.
 TEST_F(PrefixCaching, FindsAPromptAgainUpToItsLastTokenAndTellsOfWholeBlocks) {
   const testing::TemporaryFolder windowed;
   testing::make_windowed_checkpoint(windowed);
@@ -69,7 +69,7 @@ TEST_F(PrefixCaching, FindsNothingOnceItIsReset) {
     engine_->reset_prefix_cache(/*cache_owner=*/"");
     EXPECT_EQ(run(greedy(40, 8)), 0);
     EXPECT_EQ(run(greedy(40, 8)), 32);
-    // Whatever runs goes on.
+    // Running requests continue.
     std::promise<void> started;
     std::promise<std::vector<int>> ended;
     std::vector<int> token_ids;
@@ -99,9 +99,10 @@ TEST_F(PrefixCaching, AConversationGoesOnFromTheLastAnswer) {
   for (int i = 0; i < 5; ++i) request.prompt_token_ids.push_back(9);
   EXPECT_EQ(run(request), 16);
   const EngineStats stats = stats_at_rest(*engine_);
-  // Twice all but what was cached: the answer's last token was never computed.
+  // 29 tokens are found again: the first prompt and answer without the answer's last token, which
+  // was never computed.
   EXPECT_EQ(stats.num_prompt_tokens, 21u + 35 - 29);
-  EXPECT_EQ(stats.num_block_copies, 0u);  // the last block was adopted
+  EXPECT_EQ(stats.num_block_copies, 0u);  // the last block was reused, not copied
 }
 
 TEST_F(PrefixCaching, SaltsAreApartAndScoredPromptsAreComputed) {

@@ -1,5 +1,5 @@
-// Grammars as the engine meets them: masks for every row, ends, forks and preemption. A small rule
-// over token ids stands for a grammar.
+// Grammars as the engine uses them: masks for every row, ends, forks and preemption. A small rule
+// over token ids takes the place of a grammar.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -14,8 +14,8 @@
 namespace pagoda {
 namespace {
 
-// The i-th token has an id with id % 5 == i % 5, but is no end; from `min_length` on, ends are
-// allowed too, and at max_length the text is complete.
+// Allows as i-th token the ids with id % 5 == i % 5, except ends. From min_length on it allows ends
+// too, and at max_length the text is complete.
 class CountingSource final : public TokenMaskSource {
  public:
   struct Rule {
@@ -111,7 +111,7 @@ TEST_P(TokenMasks, EndsWithoutAnEndOfSequenceWhereNothingMayFollow) {
   for (const bool ignore_eos : {false, true}) {
     GenerationRequest request = held(9, 9);
     request.sampling.ignore_eos = ignore_eos;
-    request.sampling.min_tokens = 20;  // the grammar's end goes before it
+    request.sampling.min_tokens = 20;  // the grammar's end comes first
     const WholeAnswer answer = run_to_end(*engine, request);
     expect_counted(answer);
     EXPECT_EQ(answer.finish_reason, FinishReason::kStop);
@@ -140,7 +140,7 @@ TEST_P(TokenMasks, ASourceThatBreaksEndsItsSampleAlone) {
   EXPECT_EQ(answers[1].finish_reason, FinishReason::kStop);
 }
 
-// Samples share a prompt and a source's first state, and blocks are too few for all of them.
+// Samples share a prompt and a source's first state, and there are too few blocks for all of them.
 TEST_P(TokenMasks, SamplesAndPreemptionKeepTheirPlaces) {
   GenerationRequest request = held(30, 36);
   request.sampling.n = 6;
@@ -156,7 +156,7 @@ TEST_P(TokenMasks, SamplesAndPreemptionKeepTheirPlaces) {
   EXPECT_NE(roomy[0].token_ids, roomy[1].token_ids);
 }
 
-// Counts as well, but has a mask in time only now and then.
+// Counts as well, but its mask is often late.
 class LateSource final : public TokenMaskSource {
  public:
   explicit LateSource(unsigned seed) : random_(seed) {}
@@ -184,7 +184,7 @@ class LateSource final : public TokenMaskSource {
   bool is_there_ = true;
 };
 
-// Returns requests of which each has another of the methods that keep a state or draw on the host.
+// Returns requests, each with another method that keeps a state or draws on the host.
 std::vector<GenerationRequest> held_in_many_ways() {
   std::vector<GenerationRequest> requests(6, held(30, 36));
   requests[0].sampling.n = 3;
@@ -199,7 +199,7 @@ std::vector<GenerationRequest> held_in_many_ways() {
   return requests;
 }
 
-// Blocks are too few for all, so that some are computed again from their prompts meanwhile.
+// With 24 blocks not all sequences fit, so some are computed again from their prompts meanwhile.
 TEST_P(TokenMasks, ASampleThatWaitsForItsMaskSaysTheSame) {
   std::vector<GenerationRequest> requests = held_in_many_ways();
   const std::vector<WholeAnswer> in_time = run_to_end(*open(), requests);
@@ -224,14 +224,14 @@ TEST_P(TokenMasks, ASampleThatWaitsForItsMaskSaysTheSame) {
     std::size_t num_tokens = 0;
     for (const WholeAnswer& answer : late) num_tokens += answer.token_ids.size();
     EXPECT_EQ(stats.num_generated_tokens, num_tokens);
-    // Where the device works ahead, rows wait.
+    // With lookahead rows wait for their masks instead.
     if (stats.num_lookahead_steps == 0) {
       EXPECT_GT(stats.num_deferred_draws, 10u);
     }
   }
 }
 
-// Has its masks from the second one on when the test says so.
+// Has its masks, from the second one on, only when the test releases them.
 class HeldUpSource final : public TokenMaskSource {
  public:
   explicit HeldUpSource(const std::atomic<bool>* is_released) : is_released_(is_released) {}
@@ -274,7 +274,7 @@ TEST(LateMasks, OthersGoOnWhileSamplesWait) {
     if (event.finish_reason != FinishReason::kNone) ++num_ends;
   });
   ASSERT_TRUE(id.ok());
-  ASSERT_TRUE(eventually([&] { return num_tokens == 4; }));  // the first mask is there
+  ASSERT_TRUE(eventually([&] { return num_tokens == 4; }));  // the first masks were ready
   const WholeAnswer other = run_to_end(
       *engine, GenerationRequest{.prompt_token_ids = {9, 8},
                                  .sampling = {.seed = 1, .max_tokens = 50, .ignore_eos = true}});

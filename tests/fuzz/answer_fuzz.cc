@@ -1,5 +1,5 @@
-// An answer of a model: the first byte chooses how it writes calls and thoughts, the second how the
-// rest is cut. What the parser tells must be the same whole and in pieces.
+// An answer of a model: the first byte chooses the syntax of calls and thoughts, the second how the
+// rest is cut. The parser must give the same result for the whole text and for pieces.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -12,7 +12,7 @@
 namespace pagoda {
 namespace {
 
-// All of one kind together, and the calls one by one.
+// The texts of each kind, joined, and the calls one by one.
 struct Answer {
   std::string content, thought;
   std::vector<std::pair<std::string, std::string>> calls;

@@ -1,4 +1,4 @@
-// Any bytes as a file of the prefix cache on disk, as they are and with their sum put right.
+// Any bytes as a file of the prefix cache on disk: as they are, and with a corrected checksum.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kNumTokens = 4, kNumBytes = 40;
 
-// Checks that what is accepted is what a block of these tokens is written as.
+// Checks that an accepted file is exactly the file that is written for a block of these tokens.
 void read(std::span<const std::byte> file) {
   BlockFileKey key;
   key.scope.fill(1);

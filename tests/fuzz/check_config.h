@@ -1,4 +1,4 @@
-// Checks what holds of every config that a reader has accepted, whatever it was read from.
+// Checks what must hold for every config that a reader accepts, whatever its source.
 #pragma once
 
 #include <algorithm>

@@ -24,7 +24,7 @@ using nlohmann::json;
 
 constexpr int kMaxFields = 12;
 constexpr int kMaxDepth = 8;
-// Bounds above these are not drawn: an input should take milliseconds.
+// Bounds above these are not drawn, so that an input takes milliseconds.
 constexpr std::size_t kMaxDrawnItems = 5000;
 constexpr std::size_t kMaxDrawnChars = 20'000;
 
@@ -74,7 +74,7 @@ const std::vector<Endpoint>& endpoints() {
   return all;
 }
 
-// Draws few, or just as many as a bound allows, or one more or less.
+// Draws a small count, or a count that is at a bound, one above or one below.
 std::size_t draw_count(FuzzedDataProvider& draws, const json& schema, const char* bound,
                        std::size_t max_drawn) {
   const std::size_t few = draws.ConsumeIntegralInRange<std::size_t>(0, 4);
@@ -151,7 +151,7 @@ std::string nested(FuzzedDataProvider& draws) {
   return text + "1" + ends;
 }
 
-// Draws a value that `schema` accepts, or nearly.
+// Draws a value that `schema` accepts, or nearly accepts.
 std::string draw_value(FuzzedDataProvider& draws, const json& schema, int depth) {
   if (is_odd(draws)) return std::string(draws.PickValueInArray(kOdd));
   if (is_odd(draws)) return nested(draws);
@@ -165,7 +165,7 @@ std::string draw_value(FuzzedDataProvider& draws, const json& schema, int depth)
     if (schema.contains(choice)) return draw_value(draws, pick(schema.at(choice)), depth + 1);
   }
   json type = schema.value("type", json("string"));
-  if (type.is_array()) type = type.at(0);  // the other one is null
+  if (type.is_array()) type = type.at(0);  // the second one is null
   if (type == "array") return draw_list(draws, schema, depth);
   if (type == "object") return draw_object(draws, schema, depth);
   if (type == "boolean") return draws.ConsumeBool() ? "true" : "false";
@@ -173,7 +173,7 @@ std::string draw_value(FuzzedDataProvider& draws, const json& schema, int depth)
   return draw_string(draws, schema);
 }
 
-// Checks what a target holds against its field.
+// Checks that a field's target holds a value within the field's bounds.
 struct BoundChecker {
   const Field& field;
 

@@ -1,6 +1,6 @@
-// Bodies of requests from a fuzzer's bytes, composed from the field table by the JSON Schemas that
-// it says of itself: values at, inside and past their bounds, of other types, too deep, too long,
-// names twice.
+// Bodies of requests from a fuzzer's bytes, composed by the JSON Schemas of the field table. They
+// have values at, inside and past their bounds, of other types, too deep or too long, and repeated
+// names.
 #pragma once
 
 #include <fuzzer/FuzzedDataProvider.h>
@@ -15,7 +15,7 @@ namespace pagoda {
 // Draws the text of a body for one of the POST endpoints, mostly well-formed.
 std::string draw_body(FuzzedDataProvider& draws);
 
-// Checks that what was read through `table` holds nothing past the bounds that it declares.
+// Checks that the values read through `table` are within the bounds that it declares.
 void check_bounds(const std::vector<Field>& table);
 
 }  // namespace pagoda

@@ -1,5 +1,5 @@
-// Any bytes as a GGUF file: parsed, then everything read that a caller could ask for, and the config
-// of a model.
+// Any bytes as a GGUF file: parses them, then reads everything that a caller could ask for, and the
+// config of a model.
 #include <spdlog/spdlog.h>
 
 #include <cstddef>
@@ -33,7 +33,7 @@ void read_entry(const GgufFile& file, const GgufEntry& entry) {
   (void)file.booleans(entry.key);
   const auto strings = file.strings(entry.key);
   if (!strings.ok()) return;
-  volatile std::size_t sum = 0;  // so that the reads stay
+  volatile std::size_t sum = 0;  // so that the compiler keeps the reads
   for (const std::string_view text : *strings) {
     for (const char c : text) sum = sum + static_cast<unsigned char>(c);
   }
@@ -51,7 +51,7 @@ void read_tensor(const GgufTensor& tensor) {
   traits_of(*tensor.format).dequantize(tensor.bytes, values.data());
 }
 
-// Reads a file as a model's.
+// Reads the config of a model from a file.
 void read_config(std::span<const std::byte> bytes) {
   spdlog::set_level(spdlog::level::off);  // a warning for each input would fill the log
   static const testing::TemporaryFolder folder;

@@ -1,6 +1,6 @@
-// Grammars from clients: a byte for the kind, the grammar's text, and after a zero byte what draws
-// among the tokens that are allowed. Whatever is allowed must be taken, and what a schema ends must
-// be JSON.
+// Grammars from clients: a byte for the kind, the grammar's text, a zero byte, and bytes that
+// choose among the allowed tokens. Every allowed token must be accepted, and a text that completes
+// a schema must be JSON.
 #include <cstddef>
 #include <cstdint>
 #include <regex>
@@ -23,8 +23,8 @@ std::string utf8(int code_point) {
           static_cast<char>(0x80 | (code_point & 0x3f))};
 }
 
-// Makes a tokenizer of all bytes as byte-level BPE writes them, some longer tokens, and an end of
-// text.
+// Makes a tokenizer with all bytes in the spelling of byte-level BPE, some longer tokens, and an
+// end of text.
 std::shared_ptr<const Tokenizer> make_tokenizer() {
   GgufVocabulary vocabulary = {.model = "gpt2", .pre = "gpt-2"};
   int next_substitute = 0x100;
@@ -54,7 +54,7 @@ Rig& rig() {
 std::vector<int> allowed(TokenMaskSource& source) {
   std::vector<std::uint32_t> bits((rig().tokenizer->vocab_size() + 31) / 32);
   std::vector<int> ids;
-  if (!source.fill_mask(bits).ok()) return ids;  // has become too complex
+  if (!source.fill_mask(bits).ok()) return ids;  // the grammar became too complex
   for (int id = 0; id < rig().tokenizer->vocab_size(); ++id) {
     if (bits[id / 32] >> id % 32 & 1) ids.push_back(id);
   }
@@ -70,11 +70,11 @@ void walk(TokenMaskSource& source, std::string_view draws, bool is_json) {
     const std::size_t draw =
         draws.empty() ? i * 7 : static_cast<std::uint8_t>(draws[i % draws.size()]);
     const int id = ids[draw % ids.size()];
-    if (!source.accept(id).ok()) return;  // has become too complex
+    if (!source.accept(id).ok()) return;  // the grammar became too complex
     if (id != rig().tokenizer->eos_token_id()) text += rig().tokenizer->token_bytes(id).value();
   }
   if (!source.is_stopped() || !is_json) return;
-  // JSON's numbers have no largest one, a reader's do.
+  // JSON has no largest number, but its readers have one.
   const std::string short_numbers = std::regex_replace(text, std::regex("[0-9]+"), "0");
   PAGODA_CHECK(nlohmann::json::accept(short_numbers), "a schema's text is JSON: " + text);
 }

@@ -95,7 +95,7 @@ std::string line_end(FuzzedDataProvider& draws) {
   return std::string(is_odd(draws) ? draws.PickValueInArray(kOddLineEnds) : "\r\n");
 }
 
-// Draws bytes as they are, seldom so many that they pass a limit.
+// Draws any bytes, seldom so many that they exceed a limit.
 std::string raw(FuzzedDataProvider& draws) {
   std::string bytes = draws.ConsumeRandomLengthString(24);
   if (!is_odd(draws)) return bytes;
@@ -123,7 +123,7 @@ std::string field_lines(FuzzedDataProvider& draws) {
   return lines;
 }
 
-// Draws `body` in pieces, with all that may stand around them.
+// Draws `body` in chunks, with extensions, trailers and mistakes around them.
 std::string chunked(FuzzedDataProvider& draws, std::string_view body) {
   std::string chunks;
   for (int i = 0; i < kMaxChunks && !body.empty(); ++i) {
@@ -150,7 +150,7 @@ std::string request(FuzzedDataProvider& draws, const DrawBody& draw_body) {
   bytes += line_end(draws);
   const std::string fields = field_lines(draws);
   if (fields.find("Host") == std::string::npos)
-    bytes += "Host: localhost\r\n";  // else all would be refused
+    bytes += "Host: localhost\r\n";  // else every request would be refused
   bytes += fields;
   const std::string body = draw_body(draws);
   switch (draws.ConsumeIntegralInRange(0, 3)) {

@@ -1,6 +1,6 @@
-// The bytes of a connection, as a client may send them: an input that begins with a letter is these
-// bytes themselves, any other draws them by http_grammar.h. However they are cut into reads, the
-// same requests come out, within the limits, and nothing behind a refusal.
+// The bytes of a connection, as a client may send them. An input that begins with a letter is these
+// bytes; any other input draws them by http_grammar.h. However the bytes are cut into reads, the
+// parser gives the same requests, within the limits, and nothing after a refusal.
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <cctype>
@@ -20,19 +20,19 @@ namespace {
 
 using Progress = HttpRequestParser::Progress;
 
-// Small, so that inputs reach each of them.
+// Small limits, so that inputs reach each of them.
 constexpr HttpLimits kLimits = {
     .max_header_bytes = 2048, .max_header_fields = 16, .max_body_bytes = 40 << 10};
 constexpr std::int64_t kMemoryBytes = 68 << 10;  // half of it for bodies
-// An error in a header that has not ended may be told at once or at its end. Where two limits are
-// passed, or one and a rule, which of them is told may depend on the reads. So may whether chunk
-// headers are: they are weighed against the body that has come by then.
+// An error in an unfinished header may be reported at once or at the header's end. If two limits
+// are exceeded, or a limit and a rule, the reads decide which is reported. They also decide whether
+// too long chunk headers are, which are compared with the body received so far.
 constexpr int kHeaderTooLarge = 431;
 constexpr int kChunkHeadersTooLarge = 413;
 
 struct Outcome {
   std::vector<HttpRequest> requests;
-  std::size_t num_left = 0;  // bytes that are held, and no whole request
+  std::size_t num_left = 0;  // bytes received that are not a whole request
   int refusal_status = 0;    // 0: none
 
   bool is_waiting() const { return refusal_status == 0 && num_left > 0; }
@@ -64,7 +64,7 @@ void check_refusal(const HttpResponse& refusal) {
                "a refusal says why, in JSON");
 }
 
-// A connection as HttpSession has it: a buffer with a maximum, and one parser after another.
+// A connection like HttpSession's: a buffer with a maximum, and one parser after another.
 class Connection {
  public:
   Outcome read(std::string_view bytes, std::size_t piece_size) {

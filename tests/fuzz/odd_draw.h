@@ -1,4 +1,4 @@
-// Odd choices among a fuzzer's usual ones, for the grammars that compose requests.
+// Rare odd choices among a fuzzer's usual ones, for the grammars that compose requests.
 #pragma once
 
 #include <fuzzer/FuzzedDataProvider.h>

@@ -1,5 +1,5 @@
-// A body for every POST endpoint: an input that begins as JSON lists and objects do is the body
-// itself, any other draws one from the field table by field_grammar.h.
+// A body for every POST endpoint. An input that begins like a JSON list or object is the body
+// itself; any other input draws a body from the field table by field_grammar.h.
 #include <cstddef>
 #include <cstdint>
 #include <string>

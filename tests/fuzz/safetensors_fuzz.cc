@@ -1,5 +1,5 @@
-// Any bytes as a safetensors file, its matrices of affine groups joined, and the same bytes as an
-// index.
+// Any bytes as a safetensors file, whose affine groups are joined into matrices, and the same bytes
+// as an index.
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -1,7 +1,7 @@
-// A whole server over a fake model, which is kept from input to input, and up to three clients at a
-// time: each sends what http_grammar.h draws, with bodies from the field table, in pieces among
-// those of the others; then it reads to the end, or goes away. Whatever came, every answer begins
-// as HTTP, and the server still answers.
+// A whole server over a fake model, kept from input to input, and up to three clients at a time.
+// Each client sends what http_grammar.h draws, with bodies from the field table, in pieces among
+// the other clients' pieces. Then it reads to the end, or goes away. Every answer must begin as
+// HTTP, and the server must still answer.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -28,7 +28,7 @@ namespace {
 
 constexpr int kMaxClients = 3;
 constexpr std::size_t kMaxAnswerBytes = 4 << 20;
-// After which a client goes away; an order to the fake model may take as long as it says.
+// The time after which a client goes away, since an order to the fake model may take any time.
 constexpr int kPatienceMs = 1000;
 constexpr int kPatienceForHealthMs = 5000;  // on a machine that is busy
 
@@ -46,8 +46,8 @@ struct Rig {
   std::unique_ptr<Server> server;
 };
 
-// Returns the rig of this thread, whose objects go before the process's. So the server has ended
-// when the tables that its threads read, and OpenSSL, are destroyed. libFuzzer feeds every input on
+// Returns the rig of this thread, which is destroyed before static objects. So the server has ended
+// when OpenSSL and the tables that its threads read are destroyed. libFuzzer runs every input on
 // its first thread.
 Rig& rig() {
   thread_local Rig rig;
@@ -65,7 +65,8 @@ class Client {
     PAGODA_CHECK(status == 0 || (errno == EINTR && connects_at_last()),
                  "the server accepts connections");
   }
-  // Without leaving the port in TIME_WAIT: an hour has more connections than there are ports.
+  // Closes without leaving the port in TIME_WAIT: an hour has more connections than there are
+  // ports.
   ~Client() {
     const linger at_once = {.l_onoff = 1, .l_linger = 0};
     (void)setsockopt(socket_, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
@@ -75,7 +76,7 @@ class Client {
   Client& operator=(const Client&) = delete;
 
   bool has_more() const { return num_sent_ < bytes_.size(); }
-  // Up to as many; less where the server does not read, nothing more where it has closed.
+  // Sends up to `num_bytes`: fewer if the server does not read, and nothing more if it has closed.
   void send_some(std::size_t num_bytes) {
     num_bytes = std::min(num_bytes, bytes_.size() - num_sent_);
     const auto num_sent =
@@ -83,7 +84,7 @@ class Client {
     num_sent_ = num_sent > 0 ? num_sent_ + static_cast<std::size_t>(num_sent) : bytes_.size();
   }
 
-  // Reads what is answered until the server closes or patience ends.
+  // Reads the answer until the server closes or the time is over.
   std::string read_to_end(int patience_ms = kPatienceMs) {
     (void)shutdown(socket_, SHUT_WR);
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(patience_ms);
@@ -99,7 +100,7 @@ class Client {
   }
 
  private:
-  // libFuzzer's timer interrupts calls that wait.
+  // libFuzzer's timer interrupts a waiting poll(), which is then repeated.
   bool becomes_ready(short event, int patience_ms) const {
     pollfd waiting = {.fd = socket_, .events = event, .revents = 0};
     int num_ready = poll(&waiting, 1, patience_ms);
@@ -107,7 +108,7 @@ class Client {
     return num_ready > 0;
   }
 
-  // After the timer has interrupted connect(), which goes on all the same.
+  // Waits for a connect() that the timer interrupted: it continues in the background.
   bool connects_at_last() const {
     int error = 0;
     socklen_t size = sizeof(error);

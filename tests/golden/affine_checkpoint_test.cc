@@ -1,7 +1,7 @@
 // Checkpoints in MLX's affine groups:
-// - one that mlx_lm wrote, against golden outputs that MLX computed in float32;
-// - the tiny ones rewritten in groups of every width, against themselves with the groups' values in
-//   float32.
+// - one that mlx_lm wrote, compared with golden outputs that MLX computed in float32;
+// - the tiny ones, rewritten in groups of every width and compared with themselves, with the
+//   groups' values in float32.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ namespace {
 using testing::SafetensorsWriter;
 using testing::TemporaryFolder;
 
-// How far log-probabilities may be off, and a margin under which tokens may differ.
+// The allowed differences of log-probabilities, and the margin under which tokens may differ.
 struct AffineBounds {
   float margin;
   double mean;
@@ -57,7 +57,7 @@ TEST(AffineCheckpoint, AnswersAsMlxDoesInFloat32) {
   }
 }
 
-// Writes tiny-llama in groups of one layout, and the values of those groups in float32.
+// Writes tiny-llama in groups of one layout, and again with the groups' values in float32.
 void write_twins(const AffineLayout& layout, const TemporaryFolder& affine,
                  const TemporaryFolder& widened) {
   const Checkpoint source = *Checkpoint::open(kData + "tiny-llama");

@@ -1,9 +1,10 @@
-// Edits of the tiny checkpoints' config.json: each key taken out, nulled, changed, and each key added
-// that transformers reads in some family. An edit is answered as transformers answers it, or refused
-// by name; a key that changes transformers' answer is never passed over.
+// Edits of the tiny checkpoints' config.json: each key removed, set to null or changed, and each
+// key added that transformers reads in some family. An edited config must give transformers'
+// result, or be refused by the key's name. A key that changes transformers' result is never
+// ignored.
 //
-// config_edits.json holds transformers' answers (tools/make_config_edits.py). Every edit is read here;
-// of those that change what is read, a sample that changes by the day is also computed.
+// config_edits.json has transformers' results (tools/make_config_edits.py). Every edit is read
+// here. Of the edits that change what is read, a sample that changes by the day is also computed.
 // PAGODA_CONFIG_EDITS=all computes all of them.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -38,14 +39,14 @@ using testing::TemporaryFolder;
 
 constexpr std::size_t kSampleSize = 60;
 constexpr double kLargestDifference = 0.005;  // the reference's bound for tiny checkpoints
-constexpr int kMaxModelLen = 48;              // holds the prompt, less than LongRoPE's original
+constexpr int kMaxModelLen = 48;              // fits the prompt; below LongRoPE's original context
 
 struct Edit {
   std::string model;
   std::string pointer;                                         // "/text_config/rope_theta"
-  json value;                                                  // "(absent)": the key is taken out
-  enum Verdict { kSame, kDiffers, kRefused } verdict = kSame;  // of transformers
-  std::vector<double> logprobs;  // of the prompt's last tokens; empty where transformers refuses
+  json value;                                                  // "(absent)": the key is removed
+  enum Verdict { kSame, kDiffers, kRefused } verdict = kSame;  // transformers' result
+  std::vector<double> logprobs;  // of the prompt's last tokens; empty if transformers refuses
 
   std::string name() const { return fmt::format("{}: {} = {}", model, pointer, value.dump()); }
 };
@@ -77,7 +78,7 @@ std::string edited_config(const Edit& edit) {
   return config.dump();
 }
 
-// Adds what a row of the table lists: [pointer, value] or [pointer, value, log-probabilities].
+// Adds the edits in rows of the table: [pointer, value] or [pointer, value, log-probabilities].
 void add_edits(const std::string& model, const json& rows, Edit::Verdict verdict,
                const json& unedited, std::vector<Edit>& edits) {
   for (const json& row : rows) {
@@ -91,8 +92,8 @@ void add_edits(const std::string& model, const json& rows, Edit::Verdict verdict
   }
 }
 
-// Adds edits for keys that the text model lacks. Those that the table does not list leave
-// transformers' answer as it is.
+// Adds edits that give the text model keys that it lacks. Edits that the table does not list leave
+// transformers' result as it is.
 void add_added_edits(const std::string& model, const json& answers, std::vector<Edit>& edits) {
   const json config = config_of(model);
   const std::string parent = config.contains("text_config") ? "/text_config" : "";
@@ -104,7 +105,7 @@ void add_added_edits(const std::string& model, const json& answers, std::vector<
     if (text.contains(key)) continue;
     const std::string pointer = parent + "/" + key;
     for (const json& value : values) {
-      // true is 1 to the comparison of JSON values, so their spelling is compared.
+      // true equals 1 when JSON values are compared, so their spellings are compared.
       const auto listed = std::find_if(told.begin(), told.end(), [&](const Edit& edit) {
         return edit.pointer == pointer && edit.value.dump() == value.dump();
       });
@@ -129,7 +130,8 @@ std::vector<Edit> all_edits() {
   return edits;
 }
 
-// Keys that are answered otherwise than by transformers, by choice: docs/adding_a_model.md lists them.
+// Returns whether Pagoda differs from transformers by choice: docs/adding_a_model.md lists such
+// keys.
 bool is_choice(const Edit& edit) {
   const json config = config_of(edit.model);
   const json& text = config.contains("text_config") ? config["text_config"] : config;
@@ -139,7 +141,7 @@ bool is_choice(const Edit& edit) {
              std::end(kWindowedAlike);
 }
 
-// Returns whether a refusal names the key, or the block that it stands in.
+// Returns whether a refusal names the key, or the block that contains it.
 bool names_key(const std::string& message, const Edit& edit) {
   const std::filesystem::path path(edit.pointer);
   const std::string block = path.parent_path().filename();
@@ -147,18 +149,18 @@ bool names_key(const std::string& message, const Edit& edit) {
          (!block.empty() && message.find(block) != std::string::npos);
 }
 
-// The outcome of one edit as the config is read.
+// The result of reading one edited config.
 struct Reading {
   std::string wrong;  // empty: nothing
   bool is_refused = false;
-  bool is_changed = false;  // and so to be computed
+  bool is_changed = false;  // so that it is worth computing
 };
 
 Reading read(const Edit& edit, const ModelConfig& unedited) {
   const Result<ModelConfig> config = parse_hf_config(edited_config(edit), "");
   if (!config.ok()) {
     const std::string message(config.status().message());
-    // The message may name a key that contradicts this one if transformers loads nothing either.
+    // If transformers refuses too, the message may name another key, which contradicts this one.
     if (edit.verdict == Edit::kRefused || names_key(message, edit)) return {.is_refused = true};
     return {.wrong =
                 fmt::format("{}: the refusal does not name the key: {}", edit.name(), message)};
@@ -169,8 +171,8 @@ Reading read(const Edit& edit, const ModelConfig& unedited) {
               fmt::format("{}: is passed over, and changes transformers' answer", edit.name())};
 }
 
-// Computes the edited checkpoint; returns what is wrong, or an empty string. A refusal names a tensor
-// or a key.
+// Computes the edited checkpoint. Returns what is wrong, or an empty string; an engine may refuse
+// the config.
 std::string compute(const Edit& edit) {
   const TemporaryFolder folder;
   std::filesystem::create_symlink(kData + edit.model + "/model.safetensors",
@@ -199,7 +201,7 @@ std::string compute(const Edit& edit) {
   return {};
 }
 
-// Returns the edits that are read otherwise than the config as it is, once all were read.
+// Reads all edits; returns those that change what is read.
 std::vector<Edit> read_all(const std::vector<Edit>& edits) {
   std::vector<Edit> changed;
   int num_refused = 0;
@@ -231,7 +233,8 @@ std::vector<Edit> sample_of(const std::vector<Edit>& edits) {
   return sample;
 }
 
-// Fine-tunes are saved in the newest spelling, whatever their model's first files had.
+// Fine-tunes are saved in transformers' newest spelling, even if the model's first files had an
+// older one.
 TEST(ConfigEdits, ConfigsSavedAnewSayTheSame) {
   for (const auto& [model, answers] : table()["models"].items()) {
     const Result<ModelConfig> first = parse_hf_config(config_of(model).dump(), "");
@@ -242,14 +245,14 @@ TEST(ConfigEdits, ConfigsSavedAnewSayTheSame) {
     ASSERT_TRUE(bare.ok()) << model << ": " << bare.status().message();
     EXPECT_EQ(bare->has_head, bare->tie_word_embeddings) << model;
     bare->has_head = first->has_head;
-    bare->eos_token_ids = first->eos_token_ids;  // of a tower's they stand beside the text's
+    bare->eos_token_ids = first->eos_token_ids;  // composite configs have them beside the text's
     bare->bos_token_id = first->bos_token_id;
     EXPECT_TRUE(*bare == *first) << model << " without its head";
   }
 }
 
 TEST(ConfigEdits, AreAnsweredAsTransformersAnswersOrRefusedByName) {
-  const testing::LogCapture quiet;  // warnings of idle keys, by the hundred
+  const testing::LogCapture quiet;  // hides hundreds of warnings about idle keys
   const std::vector<Edit> edits = all_edits();
   const std::vector<Edit> changed = read_all(edits);
   EXPECT_GT(changed.size(), kSampleSize);

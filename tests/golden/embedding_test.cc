@@ -1,5 +1,5 @@
-// Embeddings against those of sentence-transformers, which tools/make_embedding_goldens.py has
-// written down.
+// Compares embeddings with those of sentence-transformers, recorded by
+// tools/make_embedding_goldens.py.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -50,7 +50,7 @@ Likeness likeness(const std::vector<float>& a, const std::vector<float>& b) {
   return {product / std::sqrt(a_square * b_square), std::sqrt(a_square / b_square)};
 }
 
-// Returns the least cosine with the goldens, whose arithmetic is float32.
+// Returns the least cosine with the golden embeddings, which were computed in float32.
 double least_cosine(Backend backend, const std::optional<KvFormats>& formats) {
   double least = 1;
   int count = 0;
@@ -76,7 +76,7 @@ double least_cosine(Backend backend, const std::optional<KvFormats>& formats) {
   return least;
 }
 
-// A cache in bfloat16 rounds keys and values: sentence-transformers itself comes to 0.9993 where it
+// A cache in bfloat16 rounds keys and values. sentence-transformers itself reaches 0.9993 if it
 // computes in the checkpoints' own bfloat16.
 TEST(Embeddings, AgreeWithSentenceTransformers) {
   for (const Backend backend : built_backends()) {
@@ -89,7 +89,7 @@ TEST(Embeddings, AgreeWithSentenceTransformers) {
   }
 }
 
-// Writes tiny-llama as a library saves the model without its head.
+// Writes tiny-llama in the form in which libraries save a model without its head.
 void write_bare(const std::string& folder) {
   const std::filesystem::path source = kData + "tiny-llama";
   const Checkpoint whole = *Checkpoint::open(source.string());

@@ -1,5 +1,5 @@
-// The tiny checkpoints again, rewritten as GGUF files of every format that is read: the same golden
-// outputs from unquantised files, and the backends' agreement with the reference on quantised ones.
+// The tiny checkpoints, rewritten as GGUF files of every format that is read. Unquantised files
+// must give the golden outputs. On quantised ones the backends must agree with the reference.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -67,7 +67,7 @@ TEST(GgufCheckpoint, SplitSetsAreTheirWhole) {
   EXPECT_EQ(whole.token_ids, parts.token_ids);
 }
 
-// Computes a golden case from the file with the reference.
+// Computes a golden case with the reference backend.
 GoldenCase reference_case(Engine& reference, const std::vector<int>& prompt_ids) {
   constexpr int kSteps = 12;
   const WholeAnswer answer = run_to_end(reference, {.prompt_token_ids = prompt_ids,
@@ -89,7 +89,7 @@ GoldenCase reference_case(Engine& reference, const std::vector<int>& prompt_ids)
   return golden;
 }
 
-// Expects that the backends answer from the source in that format as the reference does.
+// Expects that all backends, with the source in that format, answer as the reference does.
 void expect_backends_agree(const HfSource& source, double rope_theta, WeightFormat format,
                            const std::vector<int>& prompt_ids,
                            std::optional<WeightFormat> of_values = std::nullopt) {

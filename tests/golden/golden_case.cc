@@ -17,8 +17,8 @@ namespace {
 
 constexpr float kListedFloor = -8;  // listed log-probabilities below it are not compared
 
-// Adds the difference of one listed entry to `closeness`; false where the engine's list lacks the
-// token.
+// Adds the difference of one listed entry to `closeness`; returns false if the engine's list lacks
+// the token.
 bool compare_entry(const TokenLogprobs& ours, int token_id, float golden, Closeness& closeness) {
   const auto same = [token_id](const TokenLogprob& entry) { return entry.token_id == token_id; };
   const auto found = std::find_if(ours.top.begin(), ours.top.end(), same);
@@ -29,7 +29,7 @@ bool compare_entry(const TokenLogprobs& ours, int token_id, float golden, Closen
   return true;
 }
 
-// Compares the listed entries of one greedy step.
+// Compares the listed entries of one greedy step. Returns what is wrong.
 std::string compare_step(const TokenLogprobs& ours, const GoldenCase& golden, std::size_t step,
                          Closeness& closeness) {
   for (const auto& [token_id, logprob] : golden.top_logprobs[step]) {
@@ -55,15 +55,15 @@ std::string compare_greedy(Engine& engine, const GoldenCase& golden, float margi
   for (int step = 0; step < num_steps; ++step) {
     if (answer.token_ids[step] == golden.greedy_ids[step]) continue;
     if (golden.top1_margin[step] <= margin_bound)
-      return {};  // a tie; what follows is compared by feeding
+      return {};  // a tie; compare_fed() compares the later steps
     return fmt::format("{} step {}: expected token {} by a margin of {}, got {}", golden.name, step,
                        golden.greedy_ids[step], golden.top1_margin[step], answer.token_ids[step]);
   }
   return {};
 }
 
-// Feeds prompt and golden tokens as one prompt; every log-probability along it, and the best token
-// of every step.
+// Feeds prompt and golden tokens as one prompt. Compares every log-probability in it, and the best
+// token of every step. Returns what is wrong.
 std::string compare_fed(Engine& engine, const GoldenCase& golden, float margin_bound,
                         Closeness& closeness) {
   std::vector<int> fed = golden.prompt_ids;

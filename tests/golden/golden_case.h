@@ -1,5 +1,5 @@
-// Golden cases: what a reference computed in float32 for a prompt, and how close an engine comes to
-// it.
+// Golden cases: the results of a float32 reference for a prompt, and how close an engine's results
+// are to them.
 #pragma once
 
 #include <optional>
@@ -18,10 +18,10 @@ inline const std::string kData = testing::source_path("tests/golden/data/");
 struct GoldenCase {
   std::string name;
   std::vector<int> prompt_ids;
-  std::vector<int> greedy_ids;  // what greedy decoding without a stop gives
+  std::vector<int> greedy_ids;  // of greedy decoding without a stop
   std::vector<std::vector<std::pair<int, float>>>
       top_logprobs;                // of each greedy step: id and log-probability, best first
-  std::vector<float> top1_margin;  // of each step: best less second best
+  std::vector<float> top1_margin;  // of each step: the best minus the second best
   std::vector<std::optional<float>> prompt_logprobs;
 };
 
@@ -37,10 +37,10 @@ struct Closeness {
   void add(double difference);
 };
 
-// Decodes the case greedily and feeds it the golden tokens. Returns an empty string, or what is
-// wrong: a token that differs where the golden margin is above `margin_bound`, an answer of the
-// wrong length, a missing log-probability. Differences of the prompt's log-probabilities and of the
-// listed ones above -8 go to `closeness`.
+// Decodes the prompt greedily, then feeds it with the golden tokens. Returns an empty string, or
+// what is wrong: a token that differs although the golden margin is above `margin_bound`, an answer
+// of the wrong length, or a missing log-probability. Adds the differences of the prompt's
+// log-probabilities, and of the listed ones above -8, to `closeness`.
 std::string compare(Engine& engine, const GoldenCase& golden, float margin_bound,
                     Closeness& closeness);
 

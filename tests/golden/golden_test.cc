@@ -1,8 +1,8 @@
-// Whole models against golden outputs that float32 transformers computed, on every backend that is
-// built.
+// Compares whole models with golden outputs that float32 transformers computed, on every backend
+// that is built.
 //
 // The tiny checkpoints have random weights and come with the project; the real one is
-// SmolLM2-135M-Instruct in Q4_1, which `make test` has fetched.
+// SmolLM2-135M-Instruct in Q4_1, which `make test` fetches.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@
 namespace pagoda::golden {
 namespace {
 
-// How close a backend must come: the table, natural logarithms.
+// How close a backend must come, in natural logarithms.
 struct Bounds {
   float margin = 0;
   double tiny_mean = 0, tiny_largest = 0;
@@ -48,7 +48,7 @@ std::unique_ptr<Engine> open_golden(const std::string& path, Backend backend,
                             .kv_cache_formats = formats});
 }
 
-// Checks all of `cases` on one engine; prints the closeness that it reached.
+// Checks all `cases` on one engine, and prints how close it comes.
 void check_cases(Engine& engine, const std::string& name, const std::vector<GoldenCase>& cases,
                  const Bounds& bounds, bool real) {
   Closeness closeness;
@@ -62,9 +62,9 @@ void check_cases(Engine& engine, const std::string& name, const std::vector<Gold
   EXPECT_LE(closeness.largest, real ? bounds.real_largest : bounds.tiny_largest);
 }
 
-// A checkpoint of tests/golden/data and the golden outputs that are its own.
+// A checkpoint in tests/golden/data and its own golden outputs.
 struct TinyCheckpoint {
-  std::string name;  // of the folder; a GGUF twin's file is in it
+  std::string name;  // of the folder, which also has a GGUF twin's file
   std::string golden = "golden.json";
   int max_model_len = 512;
 
@@ -124,9 +124,9 @@ INSTANTIATE_TEST_SUITE_P(All, TinyGolden,
                                               test_name(std::get<1>(info.param)));
                          });
 
-// Returns the cases of the real checkpoint. The reference takes minutes a case, and MLX's quantised
-// products on a Linux CPU about a second a token. So these run their two shortest cases here, cut
-// to a few steps; `cpu` runs all of them.
+// Returns the cases of the real checkpoint. The reference takes minutes per case, and MLX's
+// quantised products on a Linux CPU take about a second per token. So `cpu` runs all cases, other
+// backends the two shortest ones, cut to a few steps, unless PAGODA_GOLDEN_ALL is set.
 std::vector<GoldenCase> real_cases(Backend backend) {
   std::vector<GoldenCase> cases = read_golden_cases(kData + "smollm2.json").value();
   if (backend != Backend::kCpu && std::getenv("PAGODA_GOLDEN_ALL") == nullptr) {
@@ -151,7 +151,7 @@ TEST_P(RealGolden, TokensAndLogprobsAreTransformers) {
 INSTANTIATE_TEST_SUITE_P(All, RealGolden, ::testing::ValuesIn(built_backends()),
                          [](const auto& info) { return std::string(backend_name(info.param)); });
 
-// The same of a quantised cache, where the codes' errors are what is seen.
+// Bounds for a quantised cache, where the errors of its codes dominate.
 struct CodesBounds {
   KvFormats formats;
   float margin = 0;

@@ -1,5 +1,6 @@
-// Models whose keys are hard to quantise, made of the tiny checkpoints: what codes of their keys
-// cost beside the plain models', and that smoothing keys at load changes no float result.
+// Models whose keys are hard to quantise, made from the tiny checkpoints. Tests the error of
+// quantised keys compared with the plain models, and that smoothing keys at load changes no float
+// result.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -38,7 +39,7 @@ constexpr KvFormats kInt4 = {KvFormat::kInt4, KvFormat::kInt4};
 // Changes a tensor's values [rows, cols], or [rows].
 using Change = std::function<void(const std::string& name, std::int64_t cols, std::span<float>)>;
 
-// Writes a tiny checkpoint again with its tensors changed; its folder.
+// Rewrites a tiny checkpoint with changed tensors; returns its folder.
 std::string write_changed(const TemporaryFolder& folder, const std::string& model,
                           const Change& change) {
   const Checkpoint checkpoint = Checkpoint::open(kData + model).value();
@@ -55,7 +56,7 @@ std::string write_changed(const TemporaryFolder& folder, const std::string& mode
   return folder.path();
 }
 
-// Multiplies rows of a rotary pair (of halves) in every head.
+// Multiplies the rows of one rotary pair, a row of each half, in every head.
 void scale_pair(std::span<float> values, std::int64_t cols, int head_dim, int pair, float factor) {
   const auto rows = static_cast<std::int64_t>(values.size()) / cols;
   for (std::int64_t row = 0; row < rows; ++row) {
@@ -104,7 +105,7 @@ std::vector<std::uint64_t> hashes_of(const std::vector<WholeAnswer>& answers) {
   return hashes;
 }
 
-// Returns how far int8's log-probabilities are from those of a float32 cache, in the mean.
+// Returns the mean difference of log-probabilities between an int8 cache and a float32 cache.
 double int8_error(const std::string& path, Backend backend) {
   const std::vector<WholeAnswer> exact = answers_of(path, backend, kFloat32);
   const std::vector<WholeAnswer> coded = answers_of(path, backend, kInt8);
@@ -129,7 +130,7 @@ void expect_error_within(double factor, const std::string& harder, const std::st
   EXPECT_LE(harder_error, factor * plain_error);
 }
 
-// Opens an engine whose cache has floats, and whose keys were smoothed as for codes.
+// Opens an engine with a float cache, whose keys are smoothed as for a quantised one.
 Result<std::unique_ptr<Engine>> open_smoothed(const std::string& path, Backend backend) {
   return ThreadedEngine::start([path, backend]() -> Result<EngineParts> {
     PAGODA_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::open(path));
@@ -182,7 +183,7 @@ std::string write_large_norms(const TemporaryFolder& folder) {
                        });
 }
 
-// Writes Gemma 4, whose late layers' queries read the keys of earlier ones.
+// Writes Gemma 4, in which queries of late layers read the keys of earlier ones.
 std::string write_large_shared_norms(const TemporaryFolder& folder) {
   return write_changed(folder, "tiny-gemma4",
                        [](const std::string& name, std::int64_t cols, std::span<float> norm) {
@@ -196,7 +197,7 @@ std::string write_large_shared_norms(const TemporaryFolder& folder) {
                        });
 }
 
-// Writes the checkpoint of a folder again in affine groups of 4 bits.
+// Rewrites the checkpoint of a folder in affine groups of 4 bits.
 std::string write_affine(const std::string& source, const TemporaryFolder& folder) {
   constexpr AffineLayout kLayout = {.bits = 4, .group_size = 64};
   const Checkpoint checkpoint = Checkpoint::open(source).value();
@@ -214,7 +215,7 @@ std::string write_affine(const std::string& source, const TemporaryFolder& folde
   return folder.path();
 }
 
-// Writes the checkpoint of a folder again as a GGUF file, whose rotary pairs are neighbours.
+// Rewrites the checkpoint of a folder as a GGUF file, in which rotary pairs are neighbours.
 std::string write_gguf(const std::string& source, WeightFormat format,
                        const TemporaryFolder& folder) {
   const std::string path = folder / (std::string(traits_of(format).name) + ".gguf");
@@ -264,12 +265,12 @@ float rms(std::span<const float> values) {
   return static_cast<float>(std::sqrt(sum / static_cast<double>(values.size())));
 }
 
-// Writes tiny-qwen2 with a bias of 14 times its keys on their slowest pair, keys of that pair times
-// `factor` and queries over it.
+// Writes tiny-qwen2 with a bias of 14 times the keys' size on their slowest pair. Keys of that pair
+// are multiplied by `factor`, and queries divided by it.
 std::string write_large_bias(const TemporaryFolder& folder, float factor) {
   constexpr std::int64_t kHidden = 64;
   constexpr int kHeadDim = 16, kSlowest = kHeadDim / 2 - 1;
-  float largest_rms = 0;  // of keys, whose inputs are normed: about their rows' lengths
+  float largest_rms = 0;  // of keys: about their rows' lengths, since inputs are normed
   write_changed(TemporaryFolder(), "tiny-qwen2",
                 [&](const std::string& name, std::int64_t, std::span<float> rows) {
                   if (name.ends_with("k_proj.weight"))

@@ -1,5 +1,5 @@
-// Scores of pairs of texts against those of transformers, which tools/make_score_goldens.py has
-// written down.
+// Compares scores of pairs of texts with those of transformers, recorded by
+// tools/make_score_goldens.py.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +29,8 @@ json read_golden_file() {
   return json::parse(file);
 }
 
-// Writes a checkpoint with another head, as transformers saves a classifier of one class.
+// Writes a checkpoint with another head, in the form in which transformers saves a one-class
+// classifier.
 void write_classifier(const json& golden, const std::string& folder) {
   const fs::path source = kData + golden.at("model").get<std::string>();
   const Checkpoint whole = *Checkpoint::open(source.string());

@@ -20,7 +20,7 @@ json read_fixture() {
   return json::parse(file);
 }
 
-// Reads a number. JSON has no infinities: null is -inf.
+// Reads a number; null is -inf, since JSON has no infinities.
 template <typename T>
 T number_of(const json& value) {
   return value.is_null() ? -std::numeric_limits<T>::infinity() : value.get<T>();
@@ -76,7 +76,8 @@ SamplingParams params_of(const json& fields, int vocab_size) {
   return params;
 }
 
-// Returns the kept tokens. A digit stands for four of them, the first one in its lowest bit.
+// Returns the kept tokens. Each hexadecimal digit has bits for four tokens, the first in its lowest
+// bit.
 std::vector<int> kept_of(const std::string& digits) {
   std::vector<int> kept;
   for (int id = 0; id < 4 * static_cast<int>(digits.size()); ++id) {

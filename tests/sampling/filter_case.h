@@ -1,4 +1,4 @@
-// The cases of filters.json (make_fixture.py): what numpy makes of rows of logits.
+// The cases of filters.json (make_fixture.py): numpy's results for rows of logits.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace pagoda {
 
 struct FilterCase {
-  std::string text;  // its line of the file, but for long lists
+  std::string text;  // the row's name and the parameters
   std::string row_name;
   std::vector<float> logits;  // [vocab_size]
   SamplingParams params;
@@ -20,27 +20,26 @@ struct FilterCase {
   std::vector<int> eos_token_ids;
 
   std::vector<double> changed;        // [vocab_size]; the logits after biases, bans and penalties
-  double temperature = 1;             // where it is dynamic, what it comes to
-  std::vector<int> kept;              // ascending; where XTC's coin is thrown or not, without it
-  std::vector<double> probabilities;  // [kept], of what is drawn; empty where many are kept
+  double temperature = 1;             // after dynamic temperature, if it is on
+  std::vector<int> kept;              // ascending; without XTC if that depends on a coin
+  std::vector<double> probabilities;  // [kept], each token's in a draw; empty if many
   std::uint64_t seed = 0;
-  std::vector<int> drawn;   // at positions from 0 on
-  bool is_counted = false;  // whether its probabilities are for a million draws
+  std::vector<int> drawn;   // at positions 0, 1, ...
+  bool is_counted = false;  // whether draws_test.cc makes a million draws
 
   int vocab_size() const { return static_cast<int>(logits.size()); }
-  // Returns the row of a position. It has the whole case but its state, which mirostat's draws
-  // move.
+  // Returns the row of a position, without a state, since mirostat's draws change it.
   RowSampling at(int position) const;
 };
 
-const std::vector<FilterCase>& filter_cases();  // read once
+const std::vector<FilterCase>& filter_cases();  // reads the file once
 
-// Draws of one row that follow one another.
+// Successive draws from one row.
 struct MirostatRun {
   std::vector<float> logits;
   SamplingParams params;
   std::uint64_t seed = 0;
-  std::vector<std::pair<int, double>> steps;  // the token at each position, and the mu behind it
+  std::vector<std::pair<int, double>> steps;  // the token at each position, and the mu after it
 };
 
 std::vector<MirostatRun> read_mirostat_runs();

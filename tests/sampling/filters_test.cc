@@ -1,5 +1,5 @@
-// The sampler and its ops against numpy (make_fixture.py): which tokens each method keeps, what it
-// makes of logits, and which tokens are drawn, on every backend.
+// Compares the sampler and its ops with numpy (make_fixture.py): which tokens each method keeps,
+// how it changes logits, and which tokens are drawn, on every backend.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -43,14 +43,14 @@ RowPenalties::History history_of(const FilterCase& c, std::uint64_t sequence) {
           .num_tokens = static_cast<int>(c.tokens.size())};
 }
 
-// Cases of one row each; an op takes all of a row's at once.
+// Returns the cases of each row; an op takes all cases of a row at once.
 std::map<std::string, std::vector<FilterCase>> cases_by_row() {
   std::map<std::string, std::vector<FilterCase>> result;
   for (const FilterCase& c : filter_cases()) result[c.row_name].push_back(c);
   return result;
 }
 
-// A row filtered on the host, filter by filter: what is kept, as shares of the likeliest token.
+// Filters a row on the host, one filter after another. Weights are shares of the likeliest token's.
 class HostRow {
  public:
   explicit HostRow(const FilterCase& c)
@@ -113,7 +113,7 @@ TEST(Filters, TheHostKeepsTheSetsAndTheirProbabilities) {
     const float temperature = row.temperature();
     ASSERT_NEAR(temperature, c.temperature, 1e-6 * c.temperature);
     const Candidates kept = row.keep(temperature);
-    // Where nothing is above mirostat's mu, the likeliest token is taken without its weight.
+    // If no token is above mirostat's threshold, the likeliest one is taken without its weight.
     if (kept.size() == 0) {
       ASSERT_EQ(c.kept.size(), 1u);
       continue;
@@ -125,8 +125,8 @@ TEST(Filters, TheHostKeepsTheSetsAndTheirProbabilities) {
     const double total = total_weight(kept);
     const float max = *std::max_element(kept.logits.begin(), kept.logits.end());
     for (std::size_t i = 0; i < kept.size(); ++i) {
-      // Logits, their difference and its product with 1 / temperature are rounded to float32.
-      // Weights are rounded to 2^-42 of the likeliest's, which a filter may have dropped.
+      // The logits, their difference and its product with 1 / temperature are rounded to float32.
+      // Weights are rounded to 2^-42 of the likeliest token's, which a filter may have dropped.
       const double x = (double{max} - kept.logits[i]) / temperature;
       const double rounding = 0x1p-23 * (4 + x + std::abs(kept.logits[i]));
       EXPECT_NEAR(kept.weights[i] / total, c.probabilities[i],
@@ -211,7 +211,7 @@ TEST(Filters, TheHostChangesLogitsAsNumpyDoes) {
   int num_compared = 0;
   for (const FilterCase& c : filter_cases()) {
     const RowSampling row = c.at(0);
-    if (c.tokens.empty() || row.bans_stop_tokens) continue;  // those the sampler bans by itself
+    if (c.tokens.empty() || row.bans_stop_tokens) continue;  // the sampler itself bans stop tokens
     ++num_compared;
     SamplerState state = state_of(c);
     std::vector<float> logits = c.logits;
@@ -283,7 +283,7 @@ TEST(Filters, MirostatGoesNumpysWay) {
                                                 .seed = run.seed,
                                                 .position = position});
       ASSERT_EQ(*token, token_id) << "position " << position;
-      // The bound is for each step's roundings to float32, of numbers below 16.
+      // The bound allows for each step's roundings to float32, of numbers below 16.
       ASSERT_NEAR(state.mirostat()->mu(), mu, (position + 1) * 0x1p-20);
       tokens.push_back(token_id);
     }

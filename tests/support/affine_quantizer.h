@@ -52,7 +52,7 @@ inline AffineArrays quantize_affine(const AffineLayout& layout, std::span<const 
   return arrays;
 }
 
-// Remembers how many bytes were let go.
+// Counts the bytes that were released.
 class AffineStorage final : public HostStorage {
  public:
   void release_pages(std::span<const std::byte> bytes) const override { released += bytes.size(); }
@@ -60,7 +60,7 @@ class AffineStorage final : public HostStorage {
   mutable std::size_t released = 0;
 };
 
-// Makes a matrix of `values` [shape] that owns its arrays.
+// Makes an affine matrix of `values` [shape] that owns its arrays.
 inline HostTensor make_affine(const std::string& name, const AffineLayout& layout,
                               const Shape& shape, std::span<const float> values) {
   auto storage = std::make_shared<AffineStorage>();

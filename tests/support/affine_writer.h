@@ -21,8 +21,8 @@ inline void add_affine(SafetensorsWriter& writer, const std::string& module,
   writer.add_raw(module + ".biases", groups, dtype, std::move(arrays.biases));
 }
 
-// Adds a tensor's values in groups of the layout and returns true; or adds them as they are where its
-// rows are no whole groups, as mlx_lm does.
+// Adds a tensor in groups of the layout and returns true. If its rows are not whole groups, adds it
+// as it is, like mlx_lm, and returns false.
 inline bool add_affine_or_plain(SafetensorsWriter& writer, const HostTensor& tensor,
                                 const AffineLayout& layout, std::span<const float> values) {
   if (tensor.shape.rank() != 2 || tensor.shape[1] % layout.group_size != 0) {

@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-// A reply's Wake, and a thread that waits for it.
+// Is rung by a reply's Wake callback; a thread waits for it.
 class Bell {
  public:
   void ring() {

@@ -1,4 +1,4 @@
-// ApiClient: requests to the API in memory: a Router over a fake model, without sockets.
+// ApiClient: sends requests to the API in memory: to a Router over a fake model, without sockets.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ class ApiClient {
   explicit ApiClient(const FakeModelOptions& options = {}, const RouterOptions& access = {});
   ~ApiClient();
 
-  // Returns the whole reply; a stream's events are its body. Waits until it is complete.
+  // Returns the whole reply, after waiting for it. A stream's events are its body.
   HttpResponse send(HttpRequest request);
   HttpResponse get(const std::string& path) { return send({.method = "GET", .path = path}); }
   HttpResponse post(const std::string& path, const std::string& body) {
@@ -25,19 +25,19 @@ class ApiClient {
 
   // Returns the parsed body; fails the test unless the status is as expected.
   nlohmann::json answer(const std::string& path, const std::string& body);
-  // Returns {message, type, param, code} of a refusal with that status.
+  // Returns {message, type, param, code} of a refusal with this status.
   nlohmann::json refusal(const std::string& path, const std::string& body, int status = 400);
   // Returns the data of each event of a stream.
   std::vector<std::string> event_data(const std::string& path, const std::string& body);
-  // Returns them as JSON; the stream must end with [DONE].
+  // Returns this data as JSON; the stream must end with [DONE].
   std::vector<nlohmann::json> events(const std::string& path, const std::string& body);
 
-  // Returns the data of each event of a stream whose events have names, as their data says them.
+  // Returns the data of each event of a stream whose events have names, equal to the data's types.
   std::vector<nlohmann::json> named_events(const std::string& path, const std::string& body);
-  // Returns the text of the prompt that the engine was asked last.
+  // Returns the text of the prompt in the engine's last request.
   std::string last_prompt();
-  // Returns whether what holds the answers of the request that the engine was asked last takes such
-  // a beginning.
+  // Returns whether the mask source of the engine's last request accepts an answer with this
+  // beginning.
   bool may_begin(const std::string& text);
 
   FakeEngine& engine() { return fake_engine(*model_); }

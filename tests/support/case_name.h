@@ -1,4 +1,4 @@
-// Names of parametrised cases that bring their own.
+// Names of parametrised cases that have a `name`.
 #pragma once
 
 #include <string>

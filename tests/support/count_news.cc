@@ -16,8 +16,8 @@ std::size_t num_news() {
 
 }  // namespace pagoda::testing
 
-// Replaces new in the whole test binary. Out of line, or the compiler sees free() meet the new of
-// its callers.
+// Replaces new in the whole test binary. Not inlined: otherwise the compiler would see its callers
+// pass memory of new to free().
 [[gnu::noinline]] void* operator new(std::size_t size) {
   ++count;
   if (void* memory = std::malloc(size)) return memory;

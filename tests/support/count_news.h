@@ -1,5 +1,5 @@
-// How often this binary has taken memory from the heap: for tests that promise that something takes
-// none. Link count_news.cc, which replaces operator new.
+// Counts how often this binary allocates from the heap, for tests that expect no allocation. Link
+// count_news.cc, which replaces operator new.
 #pragma once
 
 #include <cstddef>

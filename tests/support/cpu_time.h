@@ -1,4 +1,4 @@
-// Time that this process has used: unlike a clock's, it is the same whatever else the machine does.
+// CPU time of this process: unlike clock time, it does not depend on the machine's other work.
 #pragma once
 
 #include <ctime>

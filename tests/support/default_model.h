@@ -1,12 +1,12 @@
-// The real checkpoint that `make test` has fetched.
+// The real checkpoint that `make test` fetches.
 #pragma once
 
 #include <string>
 
 namespace pagoda {
 
-// Ends the test binary with the command that fetches it where it is not there: a test that needs it
-// cannot pass without.
+// Returns the path of the checkpoint. If it is missing, ends the test binary with the command that
+// fetches it, since tests that need it cannot pass.
 std::string default_model_path();
 
 }  // namespace pagoda

@@ -1,4 +1,4 @@
-// Waiting for what another thread does.
+// Waits for something that another thread does.
 #pragma once
 
 #include <chrono>
@@ -6,8 +6,8 @@
 
 namespace pagoda {
 
-// Returns true once `condition` holds; gives up after two minutes. What is waited for takes some
-// seconds at most on two quiet cores: the limit guards against hanging, not against slow machines.
+// Returns true once `condition` holds; gives up after two minutes. Conditions take a few seconds at
+// most on two idle cores: the limit guards against hanging, not against slow machines.
 template <typename Condition>
 bool eventually(Condition&& condition) {
   const auto give_up = std::chrono::steady_clock::now() + std::chrono::minutes(2);

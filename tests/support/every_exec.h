@@ -1,5 +1,5 @@
-// An Exec of each backend that is built and has its device here, for tests that hold all of them to
-// one answer; and the answer.
+// Makes an Exec of each backend that is built and has its device, for tests that compare all
+// backends.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ inline std::vector<std::unique_ptr<Exec>> every_exec(int num_threads = 2) {
   return execs;
 }
 
-// Returns the elements of a contiguous result, which is computed here.
+// Evaluates a contiguous result and returns its elements.
 template <typename T>
 std::vector<T> compute_values(Exec& exec, const Tensor& tensor) {
   EXPECT_TRUE(exec.evaluate({&tensor, 1}).ok());

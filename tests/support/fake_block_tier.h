@@ -1,5 +1,5 @@
-// FakeBlockTier: a tier in memory, for tests of bookkeeping. It is as slow, forgetful and faulty as
-// a test says.
+// FakeBlockTier: a tier in memory, for tests of bookkeeping. The test sets how slow, forgetful and
+// faulty it is.
 #pragma once
 
 #include <functional>
@@ -12,16 +12,16 @@
 
 namespace pagoda::testing {
 
-// A block of the memory that a tier copies from and to.
+// Returns the memory of a block, which a tier copies from and to.
 using BlockCells = std::function<std::span<std::uint64_t>(int block_id)>;
 
 class FakeBlockTier final : public BlockTier {
  public:
   explicit FakeBlockTier(BlockCells cells) : cells_(std::move(cells)) {}
 
-  // Says of each block that is asked for whether it has come.
+  // Returns, for each block that is asked for, whether it has arrived.
   std::function<Arrival()> arrives = [] { return Arrival::kHere; };
-  // Says of each block that is stored whether the tier takes it.
+  // Returns, for each block that is stored, whether the tier accepts it.
   std::function<bool()> takes = [] { return true; };
   int loads_per_step = 2;
   int num_loaded = 0;
@@ -29,7 +29,7 @@ class FakeBlockTier final : public BlockTier {
 
   std::size_t num_blocks() const { return blocks_.size(); }
   std::size_t num_fetches() const { return fetches_.size(); }
-  // Forgets the block of the lowest digest.
+  // Forgets the block with the lowest digest.
   void forget_one() {
     if (!blocks_.empty()) blocks_.erase(blocks_.begin());
   }
@@ -97,7 +97,7 @@ class FakeBlockTier final : public BlockTier {
   struct Fetch {
     std::vector<Block> blocks;
     std::size_t num_taken = 0;
-    bool is_here = false;  // the next one
+    bool is_here = false;  // the next block
   };
 
   BlockCells cells_;

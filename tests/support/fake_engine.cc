@@ -153,14 +153,14 @@ void FakeEngine::loop() {
     } else if (next > Clock::system().now()) {
       changed_.wait_until(lock, next);
     } else {
-      lock.unlock();  // a pace of zero must not keep submit() and cancel() out
+      lock.unlock();  // so that submit() and cancel() get it at a pace of zero
       std::this_thread::yield();
       lock.lock();
     }
   }
 }
 
-// Gives a token to every sample that is due; returns when the next one is.
+// Gives a token to every sample that is due. Returns when the next sample is due.
 Clock::TimePoint FakeEngine::step(Clock::TimePoint now) {
   Clock::TimePoint next = Clock::TimePoint::max();
   ++stats_.num_steps;
@@ -204,7 +204,7 @@ void FakeEngine::step_sample(Running& running, int sample_index, Clock::TimePoin
   running.sink(std::move(event));
 }
 
-// Generates the next token, with what the request asks of it.
+// Generates the next token, and the log-probabilities that the request asks for.
 void FakeEngine::generate(const Running& running, Sample& sample, OutputEvent& event) {
   const SamplingParams& sampling = running.request.sampling;
   const int token_id = next_token(running, sample);
@@ -225,8 +225,8 @@ void FakeEngine::generate(const Running& running, Sample& sample, OutputEvent& e
   finish(running, sample, token_id, event);
 }
 
-// Returns the reply's tokens, then end of sequence; the reply over again where that may not come
-// yet.
+// Returns the reply's tokens in order, then the end of sequence. While the end is not allowed, it
+// repeats the reply.
 int FakeEngine::next_token(const Running& running, const Sample& sample) const {
   const SamplingParams& sampling = running.request.sampling;
   const auto length = static_cast<int>(sample.reply.token_ids.size());

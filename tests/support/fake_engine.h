@@ -1,6 +1,6 @@
-// FakeEngine: an Engine without a model. It answers each request with tokens that a function
-// chooses, at a chosen pace, with log-probabilities that follow from the ids. It counts what was
-// asked of it. For tests of everything above the engine.
+// FakeEngine: an Engine without a model, for tests of everything above the engine. It answers each
+// request with tokens that a function chooses, at a chosen pace. Log-probabilities are computed
+// from the ids. It counts calls.
 #pragma once
 
 #include <atomic>
@@ -15,12 +15,12 @@
 
 namespace pagoda {
 
-// The answer of one sample: these tokens, then the end-of-sequence token or an error. Where the
-// request pools: the embedding or the error.
+// The answer of one sample: these tokens, then the end-of-sequence token or an error. For a request
+// that pools: the embedding or the error.
 struct FakeReply {
   std::vector<int> token_ids;
   std::vector<float> embedding;  // of a request that pools
-  Status error;                  // not ok: the sample ends with it after its tokens
+  Status error;                  // not ok: the sample ends with this error after its tokens
   double prefill_s = 0;          // before the first token
 };
 
@@ -57,13 +57,13 @@ class FakeEngine : public Engine {
 
   void set_healthy(bool healthy);
 
-  std::vector<std::string> resets() const;  // of the prefix cache: whose blocks each was for
-  // Counts the samples that were cancelled, by either call, before they ended by themselves.
+  std::vector<std::string> resets() const;  // of the prefix cache: each call's cache_owner
+  // Counts the samples that cancel() or cancel_sample() ended.
   int num_cancelled_samples() const;
   // Returns the last accepted request.
   GenerationRequest last_request() const;
 
-  // Returns the made-up log-probability of a token.
+  // Returns the fake log-probability of a token.
   static float logprob_of(int token_id);
 
  private:

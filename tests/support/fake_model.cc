@@ -29,8 +29,8 @@ std::string utf8(int code_point) {
           static_cast<char>(0x80 | (code_point & 0x3f))};
 }
 
-// Returns how byte-level BPE writes each byte: printable ones as they are, the others from U+0100
-// on, in order.
+// Returns the spelling of each byte in byte-level BPE: printable bytes as they are, the others from
+// U+0100 on, in order.
 std::vector<std::string> byte_tokens() {
   std::vector<std::string> tokens;
   int next_substitute = 0x100;
@@ -64,7 +64,7 @@ GgufVocabulary make_vocabulary() {
   return vocabulary;
 }
 
-// Returns the user's last message of a rendered chat; of other prompts, the last line.
+// Returns the user's last message in a rendered chat, or the last line of any other prompt.
 std::string last_line(std::string text) {
   const std::string turn = "<|im_end|>\n<|im_start|>assistant\n";
   if (text.ends_with(turn)) {

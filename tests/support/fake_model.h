@@ -1,13 +1,13 @@
-// A ServedModel without weights: a byte-level tokenizer, a ChatML template, which prints calls and
-// the variable `shown` as JSON, and a FakeEngine that does what the prompt says.
+// A ServedModel without weights. It has a byte-level tokenizer, a ChatML template, which prints
+// calls and the variable `shown` as JSON, and a FakeEngine that follows the prompt's order.
 //
-// The last line of the prompt that says something (in a chat: the user's last message) is an order:
+// The last line of the prompt (in a chat: the user's last message) is an order:
 //   say TEXT      answers TEXT
 //   count N       answers "1 2 3 ... N"
 //   think S       waits S seconds before it answers "Done."
 //   fail TEXT     answers "So far" and then fails with TEXT
-// Anything else is answered by a fixed text with some Markdown in it. Embeddings are fake_embedding()
-// after the same orders to wait or to fail, and a score is the sigmoid of an embedding's first number.
+// Any other line is answered by a fixed text with some Markdown. Embeddings are fake_embedding(),
+// after the same orders to wait or to fail. A score is the sigmoid of an embedding's first number.
 #pragma once
 
 #include <memory>
@@ -32,7 +32,7 @@ std::unique_ptr<ServedModel> make_fake_model(const FakeModelOptions& options = {
 
 FakeEngine& fake_engine(ServedModel& model);
 
-// Returns the embedding of a prompt before it is normalised: another one for each prompt.
+// Returns the embedding of a prompt before normalisation; it differs between prompts.
 std::vector<float> fake_embedding(const std::vector<int>& token_ids);
 
 }  // namespace pagoda

@@ -2,8 +2,8 @@
 // "port N" once it listens and runs until its standard input ends.
 //
 //   pagoda_fake_server [--api-key K] [--token-s S] [--max-model-len N] [--max-queue N] [--port N]
-//   [--max-request-memory-bytes N] [--quick-limits] [--allowed-origins O] [--allowed-hosts H] [--root-path P] [--uds PATH]
-//   [--ssl-certfile FILE --ssl-keyfile FILE]
+//   [--max-request-memory-bytes N] [--quick-limits] [--allowed-origins O] [--allowed-hosts H]
+//   [--root-path P] [--uds PATH] [--ssl-certfile FILE --ssl-keyfile FILE]
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
@@ -60,7 +60,7 @@ int main(int argc, char** argv) {
   std::fflush(stdout);
   std::string line;
   while (std::getline(std::cin, line)) {
-    // "cancelled" on a line of its own asks for that counter.
+    // A line "cancelled" asks for num_cancelled_samples().
     if (line == "cancelled")
       std::printf("%d\n", pagoda::fake_engine(*model).num_cancelled_samples());
     std::fflush(stdout);

@@ -1,5 +1,5 @@
-// An engine over a checkpoint on disk whose steps fail when a test says so, and that tells what it
-// does between them.
+// An engine over a checkpoint on disk whose steps fail when a test says so, and which tells the
+// test about its work between steps.
 #pragma once
 
 #include <functional>
@@ -12,20 +12,19 @@
 
 namespace pagoda {
 
-// Called on the engine's thread before a part of each step: a failed Status is the step's, and what
-// it throws is thrown from within the step.
+// Called on the engine's thread before a part of each step. A failed Status fails the step; an
+// exception is thrown from within the step.
 using Fault = std::function<Status(const Plan& plan)>;
 
 struct Faults {
   Fault of_forward = {};  // empty: none
   Fault of_sample = {};
   bool has_lookahead = false;
-  // In StepRunner::prefault()'s place, on the engine's thread.
+  // Replaces StepRunner::prefault(), on the engine's thread.
   std::function<bool(int first_block, bool beside_prompts)> prefault = {};
 };
 
-// Opens an engine on the cpu backend. Fails the running test and returns null where it cannot be
-// made.
+// Opens an engine on the cpu backend. If that fails, fails the running test and returns null.
 std::unique_ptr<Engine> open_faulty_engine(const std::string& path, const EngineOptions& options,
                                            Faults faults);
 

@@ -1,6 +1,7 @@
 // pagoda_faulty_server: the real server over a checkpoint whose engine's steps fail on demand, for
 // tests that speak HTTP from outside. Prints "port N" once it listens and runs until its standard
-// input ends. A line of it is a fault for the next step: "fail TEXT", "throw TEXT" or "die TEXT".
+// input ends. Each line of input is a fault for the next step: "fail TEXT", "throw TEXT" or "die
+// TEXT".
 //
 //   pagoda_faulty_server MODEL
 #include <spdlog/sinks/stdout_sinks.h>
@@ -18,7 +19,7 @@
 
 namespace {
 
-// Between standard input and the engine's thread.
+// Passes faults from standard input to the engine's thread.
 class Orders {
  public:
   void give(std::string line) {

@@ -1,5 +1,5 @@
-// A library to start a program with (LD_PRELOAD): after PAGODA_NUM_THREADS threads the system seems to
-// have none left.
+// A library to preload into a program (LD_PRELOAD): after PAGODA_NUM_THREADS threads, the system
+// seems to have no more.
 #include <dlfcn.h>
 #include <pthread.h>
 
@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstdlib>
 
-// Takes the place of the system's pthread_create.
+// Replaces the system's pthread_create.
 extern "C" int create_few(pthread_t* thread, const pthread_attr_t* attributes, void* (*work)(void*),
                           void* argument) noexcept __asm__("pthread_create");
 

@@ -1,4 +1,4 @@
-// GgufWriter: GGUF files for tests, tiny models in any format and malformed files among them.
+// GgufWriter: writes GGUF files for tests, including tiny models in any format and malformed files.
 //
 //   GgufWriter()
 //       .set("general.architecture", "llama")
@@ -27,7 +27,7 @@
 
 namespace pagoda::testing {
 
-// Little-endian values in a row: what every binary format is made of, and malformed ones too.
+// Writes little-endian values in a row, for any binary format, malformed files included.
 class ByteWriter {
  public:
   template <typename T>
@@ -44,7 +44,7 @@ class ByteWriter {
   ByteWriter& put_text(std::string_view text) {
     return put_bytes(std::as_bytes(std::span(text.data(), text.size())));
   }
-  // Puts a string as GGUF has them: the length first.
+  // Puts a string in GGUF's form: the length first.
   ByteWriter& put_string(std::string_view text) {
     return put<std::uint64_t>(text.size()).put_text(text);
   }
@@ -75,8 +75,8 @@ class GgufWriter {
     return *this;
   }
 
-  // Adds a tensor. `shape` is row-major, as Hugging Face has it: [out_features, in_features]. Rows
-  // are whole blocks of the format.
+  // Adds a tensor. `shape` is row-major, as in Hugging Face: [out_features, in_features]. Rows are
+  // whole blocks of the format.
   GgufWriter& add_tensor(std::string_view name, const Shape& shape, WeightFormat format,
                          std::span<const float> values) {
     PAGODA_CHECK(static_cast<std::int64_t>(values.size()) == shape.num_elements(),
@@ -119,8 +119,8 @@ class GgufWriter {
 
   void write(const std::string& path) const { write_file(path, bytes()); }
 
-  // Writes stem-00001-of-0000N.gguf and its followers, the tensors dealt out in order. Returns the
-  // first one's path.
+  // Writes stem-00001-of-0000N.gguf and the files that follow it, with the tensors split in order.
+  // Returns the first file's path.
   std::string write_split(const std::string& stem, int num_parts) const {
     for (int part = 0; part < num_parts; ++part) {
       GgufWriter writer;

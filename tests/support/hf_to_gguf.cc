@@ -13,7 +13,7 @@
 namespace pagoda::testing {
 namespace {
 
-// Returns the architecture's name. GGUF's llama stands for Mistral's models too.
+// Returns the architecture's name in GGUF, where "llama" includes Mistral's models.
 std::string gguf_architecture(const ModelConfig& config) {
   return config.architecture == "mistral" ? "llama" : config.architecture;
 }
@@ -38,7 +38,7 @@ void set_keys(const ModelConfig& config, double rope_theta, GgufWriter& writer) 
   if (layer.window > 0) writer.set(arch + ".attention.sliding_window", u32(layer.window));
 }
 
-// Adds Llama 3's scaling, which GGUF has as a divisor for each pair's frequency.
+// Adds Llama 3's scaling, which GGUF stores as a divisor of each pair's frequency.
 void add_rope_divisors(const ModelConfig& config, double rope_theta, GgufWriter& writer) {
   std::vector<float> divisors;
   bool scaled = false;
@@ -76,8 +76,8 @@ std::vector<float> values_of(const HostTensor& tensor) {
   return values;
 }
 
-// Puts q's and k's rows in the llama converter's order: a head's two halves interleaved, so that
-// rotations pair neighbours.
+// Puts the rows of q and k in the llama converter's order: the two halves of a head are
+// interleaved, so that rotary pairs are neighbours.
 std::vector<float> interleave_halves(const std::vector<float>& rows, int head_dim,
                                      std::size_t width) {
   std::vector<float> permuted(rows.size());
@@ -118,7 +118,7 @@ GgufWriter to_gguf(const HfSource& source, double rope_theta, WeightFormat forma
         of_values && (name.ends_with("v_proj.weight") || name.ends_with("down_proj.weight"));
     WeightFormat stored = has_own ? *of_values : format;
     if (tensor.shape.rank() == 1) stored = WeightFormat::kF32;
-    // As converters do.
+    // Rows that are not whole blocks are stored in F16, as by converters.
     if (width % traits_of(stored).block_size != 0) stored = WeightFormat::kF16;
     writer.add_tensor(gguf_name(name), tensor.shape, stored, values);
   }

@@ -1,5 +1,5 @@
-// A Hugging Face checkpoint as a GGUF file in any format, written apart from `pagoda quantize`,
-// which has quantisers for a few.
+// Writes a Hugging Face checkpoint as a GGUF file in any format. Independent of `pagoda quantize`,
+// which has quantisers for a few formats only.
 #pragma once
 
 #include <optional>
@@ -18,9 +18,9 @@ struct HfSource {
 
 HfSource open_hf_source(const std::string& folder);
 
-// Matrices in `format` (F16 where their rows are no whole blocks), all else in F32. The keys of the
-// architecture are set, none of a tokenizer. `of_values`: the format of values' and down projections
-// alone, as Q4_K_M has them in Q6_K.
+// Stores matrices in `format` (F16 if their rows are not whole blocks), all else in F32. Sets the
+// keys of the architecture, but none of a tokenizer. `of_values`: the format of value and down
+// projections, as Q4_K_M has them in Q6_K.
 GgufWriter to_gguf(const HfSource& source, double rope_theta, WeightFormat format,
                    std::optional<WeightFormat> of_values = std::nullopt);
 

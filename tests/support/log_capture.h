@@ -12,7 +12,7 @@
 
 namespace pagoda::testing {
 
-// Takes the process' log for as long as it lives: lines of a level and a message.
+// Captures the process' log while it exists: lines of a level and a message.
 class LogCapture {
  public:
   LogCapture() : before_(spdlog::default_logger()) {
@@ -24,7 +24,7 @@ class LogCapture {
   LogCapture(const LogCapture&) = delete;
   LogCapture& operator=(const LogCapture&) = delete;
 
-  // Returns all that was written. REQUIRES: no thread writes any more.
+  // Returns all that was written. REQUIRES: no other thread is writing to the log.
   std::string text() const { return text_.str(); }
 
  private:

@@ -13,7 +13,7 @@ namespace pagoda {
 // The folder of a checkpoint of three layers, whose golden outputs are beside it.
 inline const std::string kTinyLlama = testing::source_path("tests/golden/data/tiny-llama");
 
-// Fails the running test and returns null where it cannot be made.
+// Opens an engine. If that fails, fails the running test and returns null.
 std::unique_ptr<Engine> open_engine(const std::string& path, const EngineOptions& options);
 
 // Returns the backends of this binary, for parametrised tests.

@@ -1,4 +1,5 @@
-// Tensors for tests: values in a format that own their memory, and what a reader of their rows sees.
+// Tensors for tests: values in a format with memory of their own, and the values that reads of
+// their rows give.
 #pragma once
 
 #include <memory>
@@ -22,7 +23,7 @@ inline HostTensor make_quantized(WeightFormat format, const Shape& shape,
           .storage = storage};
 }
 
-// Returns a row's values: those of a matrix [rows, cols], or the one of a vector [rows].
+// Returns the values of a row of a matrix [rows, cols], or one value of a vector [rows].
 inline std::vector<float> row_values(const HostTensor& tensor, std::int64_t row) {
   std::vector<float> values(tensor.shape.rank() == 2 ? tensor.shape[1] : 1);
   read_row(tensor, row, values.data());

@@ -1,6 +1,6 @@
-// Quantisers into every format for tests: float32 values into a checkpoint format's bytes. Those of
-// src/quant where there is one; Q4_1 and Q5_1 as ggml's reference quantisers round them; the others
-// plainly.
+// Quantisers into every format, for tests: float32 values into a checkpoint format's bytes. They
+// are those of src/quant if it has one. Q4_1 and Q5_1 round as ggml's reference quantisers do, the
+// others in the plainest way.
 #pragma once
 
 #include <algorithm>
@@ -112,7 +112,7 @@ inline std::vector<std::byte> quantize(WeightFormat format, std::span<const floa
   }
 }
 
-// Returns what a reader of those bytes sees.
+// Returns the values that a reader of these bytes sees.
 inline std::vector<float> dequantize(WeightFormat format, std::span<const std::byte> bytes) {
   const WeightFormatTraits& traits = traits_of(format);
   std::vector<float> values(bytes.size() / traits.block_bytes * traits.block_size);

@@ -1,4 +1,4 @@
-// Runs requests through an engine to their ends and keeps all that came.
+// Runs requests through an engine to their ends and keeps all results.
 #pragma once
 
 #include <vector>
@@ -20,16 +20,15 @@ struct WholeAnswer {
 
 void add_event(OutputEvent event, WholeAnswer& answer);
 
-// Asks for the prompt's embedding and nothing else.
+// Makes a request ask for the prompt's embedding alone.
 void ask_for_embedding(Pooling pooling, GenerationRequest& request);
 
-// Runs all requests at once; one answer a sample, in the requests' order. A refused request's
-// answer has kError and the refusal.
+// Runs all requests at once. Returns one answer per sample, in the requests' order. A refused
+// request's answer has kError and the refusal.
 std::vector<WholeAnswer> run_to_end(Engine& engine, const std::vector<GenerationRequest>& requests);
 WholeAnswer run_to_end(Engine& engine, const GenerationRequest& request);
 
-// Returns the counters once nothing runs or waits: the step after the last event is counted behind
-// it.
+// Returns the counters once nothing runs or waits: a step is counted after its last event.
 EngineStats stats_at_rest(const Engine& engine);
 
 }  // namespace pagoda

@@ -1,4 +1,4 @@
-// SafetensorsWriter: safetensors files and sharded folders for tests.
+// SafetensorsWriter: writes safetensors files and sharded folders for tests.
 //
 //   SafetensorsWriter()
 //       .add("model.norm.weight", {64}, WeightFormat::kBF16, values)
@@ -21,8 +21,8 @@
 
 namespace pagoda::testing {
 
-// Returns the header's length before the header, then the data: any two of them, malformed ones
-// too.
+// Returns a file's bytes: the header's length, the header, the data. Header and data may be
+// malformed.
 inline std::vector<std::byte> safetensors_bytes(std::string_view header,
                                                 std::span<const std::byte> data) {
   return ByteWriter().put<std::uint64_t>(header.size()).put_text(header).put_bytes(data).bytes();
@@ -60,7 +60,7 @@ class SafetensorsWriter {
 
   void write(const std::string& path) const { write_file(path, bytes()); }
 
-  // Writes model-0000i-of-0000N.safetensors and their index, the tensors dealt out in order.
+  // Writes model-0000i-of-0000N.safetensors and their index, with the tensors split in order.
   void write_sharded(const std::string& folder, int num_shards) const {
     std::string map;
     for (int shard = 0; shard < num_shards; ++shard) {

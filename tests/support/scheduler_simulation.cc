@@ -170,7 +170,7 @@ void SchedulerSimulation::launch(const Plan& plan, bool is_ahead) {
   in_flight_.push_back(std::move(step));
 }
 
-// Fails the first step in flight, and with it the one behind it.
+// Fails the first step in flight, and the step after it too.
 void SchedulerSimulation::fail_steps() {
   for (const Launched& step : in_flight_) {
     for (const PlannedSequence& planned : step.plan->sequences) {
@@ -186,8 +186,8 @@ void SchedulerSimulation::fail_steps() {
 }
 
 void SchedulerSimulation::finish() {
-  // Every step computes a token of the first sequence at least, and what is preempted starts over,
-  // but not the first one: so many steps are enough.
+  // Every step computes at least one token of the first sequence. Preempted sequences start again,
+  // but the first one is never preempted. So this many steps are enough.
   std::uint64_t limit = 8;
   for (const auto& [sample, life] : lives_) {
     const GenerationRequest& request = requests_[sample.first];
@@ -223,7 +223,7 @@ std::uint64_t SchedulerSimulation::start_hash(const Sequence& sequence) const {
   return testing::start_hash(requests_[sequence.request_id()].cache_salt);
 }
 
-// Returns the last entries of full blocks that are cached.
+// Returns the last entry of each full block that is cached.
 std::set<std::uint64_t> SchedulerSimulation::cached_ends() const {
   std::set<std::uint64_t> ends;
   const int block_size = options_.scheduler.block_size;
@@ -234,7 +234,7 @@ std::set<std::uint64_t> SchedulerSimulation::cached_ends() const {
   return ends;
 }
 
-// Returns the hashes of a sequence's first tokens: those that end with each of them.
+// Returns the hash of each of the sequence's first `num_tokens` prefixes.
 std::vector<std::uint64_t> SchedulerSimulation::hashes_of(const Sequence& sequence,
                                                           int num_tokens) const {
   std::vector<std::uint64_t> hashes;
@@ -246,8 +246,8 @@ std::vector<std::uint64_t> SchedulerSimulation::hashes_of(const Sequence& sequen
   return hashes;
 }
 
-// Returns the tokens of the longest prefix in whole blocks, all of whose blocks that a query at
-// its end reads are cached.
+// Returns the length of the longest prefix of whole blocks that is cached: all blocks that a query
+// at its end reads are cached.
 int SchedulerSimulation::longest_cached(const Sequence& sequence, int num_readable) const {
   const std::set<std::uint64_t> cached = cached_ends();
   const std::vector<std::uint64_t> hashes = hashes_of(sequence, num_readable);
@@ -263,7 +263,7 @@ int SchedulerSimulation::longest_cached(const Sequence& sequence, int num_readab
   return 0;
 }
 
-// Checks the step's token: the sequence's, or the one that the step before has sampled.
+// Checks where an admitted sequence starts: after all its full blocks that are cached.
 void SchedulerSimulation::check_admitted(const PlannedSequence& planned) {
   const Sequence& sequence = *planned.sequence;
   Life& life = lives_.at(sample_of(sequence));
@@ -277,12 +277,13 @@ void SchedulerSimulation::check_admitted(const PlannedSequence& planned) {
     num_readable = std::min(num_readable, first_row_to_read(sequence) + life.num_read);
     require(planned.first_position <= num_readable);
   }
-  // Blocks that have come from the tier at the plan's beginning are among them.
+  // Blocks that arrived from the tier at the plan's beginning are included.
   const int num_cached = longest_cached(sequence, num_readable);
   require(planned.first_position >= num_cached);
   require(planned.first_position < num_cached + options_.scheduler.block_size);
 }
 
+// Returns the token at a position: the sequence's, or the token that the previous step has sampled.
 int SchedulerSimulation::token_at(const PlannedSequence& planned, int position) const {
   const Sequence& sequence = *planned.sequence;
   if (position != planned.first_position || planned.awaited_outcome < 0)
@@ -304,7 +305,7 @@ void SchedulerSimulation::write(const Launched& step) {
   }
 }
 
-// Returns the whole context's hash.
+// Checks the entries that the chunk reads; returns the whole context's hash.
 std::uint64_t SchedulerSimulation::read_back(const PlannedSequence& planned, const Tables& tables) {
   std::uint64_t hash = start_hash(*planned.sequence);
   for (int p = 0; p < planned.context_len(); ++p) {
@@ -317,7 +318,7 @@ std::uint64_t SchedulerSimulation::read_back(const PlannedSequence& planned, con
   return hash;
 }
 
-// Decides whether the draw is put off: an eighth of those that may be are.
+// Returns whether the draw is deferred: an eighth of the draws that may be.
 bool SchedulerSimulation::is_late(const PlannedSequence& planned) const {
   const Sequence& sequence = *planned.sequence;
   return !options_.has_lookahead && sequence.num_output_tokens() > 0 && !sequence.finished() &&
@@ -376,8 +377,8 @@ void SchedulerSimulation::collect() {
   for (const auto& sequence : finished) require(lives_.erase(sample_of(*sequence)) == 1u);
 }
 
-// Lets the next sequence that waited with this one go on in its place, where this one ended before
-// its prompt was computed.
+// Lets the next sequence that waited with this one take its place, if this one ended before its
+// prompt was computed.
 void SchedulerSimulation::go_on_instead_of(const Sequence& sequence) {
   const auto first = first_of_.find(sequence.request_id());
   if (first == first_of_.end() || first->second != rank(sequence)) return;

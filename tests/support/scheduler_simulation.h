@@ -1,30 +1,29 @@
 // SchedulerSimulation: a scheduler under traffic, over a runner that keeps a KV cache of hashes,
 // and a plain model of what the scheduler may do.
 //
-// An entry of the cache is the hash of its cache group and of all tokens up to its own: a real one
-// is a function of them too. A group's layers read what their window shows them. With lookahead a
-// step is launched before the one in front of it is over. It runs as late as it can: when its own
-// results are asked for, on the tables that it was launched with.
+// A cache entry is the hash of its cache group and of all tokens up to its own: a real entry is a
+// function of them too. A group's layers read the entries in their window. With lookahead a step is
+// launched before the previous step is over. It runs as late as possible: when its own results are
+// asked for, on the tables that it was launched with.
 //
 // After every plan and step it is checked that
-// - the plan keeps to its budget, decodes first; no decode waits for two steps, and no chunk beside
-//   decodes costs more than it may;
-// - a sequence that is preempted comes after all that run; no sequence overtakes the queue's head,
-//   and none waits in vain;
-// - every context reads back as its own through its tables, and behind a window a sequence holds
-//   nothing;
-// - every block has as many holders as it should; equal prefixes that run stand in the same
-//   blocks where there is a prefix cache; each owner's block is its own where there is none; a
-//   block without a holder is overwritten at once;
-// - no step writes what one that may still run reads, nor does a block that comes from the tier;
-// - a sequence that waits for blocks of the tier has the cache's alone, and gives them up before
-//   any sequence is preempted; others may overtake it meanwhile, and where none runs blocks keep
-//   coming;
-// - a sequence that is admitted starts behind all full blocks of it that are cached;
+// - the plan keeps to its budget, decodes first; no decode waits for two steps in a row, and no
+//   chunk beside decodes costs more than it may;
+// - a preempted sequence comes after all running ones; no sequence overtakes the queue's head,
+//   and none waits without a reason;
+// - every context reads back as its own through its tables, and a sequence holds no blocks that its
+//   window has left;
+// - every block has the expected number of holders. With a prefix cache, equal prefixes that run
+//   share their blocks; without one, requests share no block. A block without a holder is
+//   overwritten at once;
+// - no step writes a slot that a step which may still run reads, nor does a block from the tier;
+// - a sequence that waits for blocks of the tier holds cached blocks alone, and gives them up
+//   before any is preempted. Others may overtake it. If none runs, its blocks keep arriving;
+// - an admitted sequence starts after all its full blocks that are cached;
 // - each row of a prompt is scored once.
 //
-// In the end every sequence has ended once, with the tokens that it would have had alone, and all
-// blocks are free. A broken promise throws std::logic_error, which names its line.
+// In the end every sequence has ended once, with the tokens that it would have alone, and all
+// blocks are free. If a check fails, std::logic_error names its line.
 #pragma once
 
 #include <cstdint>
@@ -42,16 +41,16 @@
 
 namespace pagoda::testing {
 
-// The time that the simulated machine takes for a step: seconds for decodes, whatever their number,
-// and for each prompt token. Zeros: time is not measured.
+// The time that the simulated machine takes for a step: seconds for all decodes together, and for
+// each prompt token. Zeros: time is not measured.
 struct SimulatedCost {
   double decode_step_s = 0;
   double prefill_token_s = 0;
 };
 
-// A tier below the prefix cache. It drops `dropped` in 16 of the blocks that it is asked to store.
-// A block that it is asked for keeps others waiting `awaited` times in 16, and fails `failed` times
-// in 16. It forgets a block in `forgotten` of 16 steps.
+// A tier below the prefix cache. Of 16 blocks to store it drops `dropped`. Of 16 blocks that it is
+// asked for, `awaited` are late and keep others waiting, and `failed` fail. In `forgotten` of 16
+// steps it forgets a block.
 struct SimulatedTier {
   std::uint64_t seed = 0;
   int dropped = 0;
@@ -65,22 +64,22 @@ struct SimulationOptions {
   SchedulerOptions scheduler;
   int num_blocks = 1;
   bool has_prefix_cache = false;
-  std::optional<SimulatedTier> tier;  // of the prefix cache
+  std::optional<SimulatedTier> tier;  // below the prefix cache
   bool has_lookahead = false;
   SimulatedCost cost;
 };
 
 enum class StepEvent : std::uint8_t { kNone, kCancelDuringStep, kFailRow, kFailStep };
 
-// Throws where a promise is broken.
+// Throws std::logic_error if `holds` is false.
 void require(bool holds, const std::source_location& place = std::source_location::current());
 
-// Returns what a group's entry is at the end of tokens with a hash.
+// Returns the entry of a group after tokens with this hash.
 inline std::uint64_t entry_of(std::uint64_t hash, int group) {
   return hash + 0x9E3779B97F4A7C15u * static_cast<std::uint64_t>(group);
 }
 
-// Returns the hash of tokens that end with one more.
+// Returns the hash of tokens with one more token at their end.
 std::uint64_t hash_with(std::uint64_t hash, std::uint64_t value);
 
 class SchedulerSimulation {
@@ -90,28 +89,28 @@ class SchedulerSimulation {
 
   explicit SchedulerSimulation(const SimulationOptions& options);
 
-  void add(GenerationRequest request);  // gives it the next id; dropped where it never fits
+  void add(GenerationRequest request);  // with the next id; dropped if it can never fit
   void cancel(unsigned choice);
   void step(StepEvent event, unsigned choice);
   void finish();  // steps until everything has ended
 
   int num_steps() const { return num_steps_; }
   int num_steps_ahead() const { return num_steps_ahead_; }
-  std::uint64_t num_tokens() const { return num_tokens_; }  // computed
+  std::uint64_t num_tokens() const { return num_tokens_; }  // computed so far
   const Scheduler& scheduler() const { return scheduler_; }
   int num_fetched_blocks() const { return tier_ ? tier_->num_loaded : 0; }
 
  private:
-  static constexpr std::uint64_t kUnowned = 0;  // what stands in slots without an owner
-  static constexpr int kMostAwaited = 5;        // blocks in a row that have not come
+  static constexpr std::uint64_t kUnowned = 0;  // the value of slots without an owner
+  static constexpr int kMostAwaited = 5;        // late blocks in a row
   using Sample = std::pair<RequestId, int>;
-  // The order: priority, request, sample.
+  // The order of sequences: priority, request, sample.
   using Rank = std::tuple<int, RequestId, int>;
-  using Tables = std::vector<std::vector<int>>;  // a sequence's, of each group
+  using Tables = std::vector<std::vector<int>>;  // of one sequence, for each group
   struct Life {
-    int num_run = 0;    // tokens in the cache, or to be there after the steps in flight
-    int num_read = 0;   // rows of the prompt, to score or to pool
-    int num_waits = 0;  // steps in a row that left a decode out
+    int num_run = 0;    // tokens in the cache once the steps in flight have run
+    int num_read = 0;   // rows of the prompt that were read, to score or to pool
+    int num_waits = 0;  // steps in a row that left this decode out
   };
 
   // A step that has been launched.
@@ -124,8 +123,7 @@ class SchedulerSimulation {
   static Sample sample_of(const Sequence& sequence);
   static Sample sample_of(const Rank& rank) { return {std::get<1>(rank), std::get<2>(rank)}; }
   static Rank rank(const Sequence& sequence);
-  // Returns the first of the prompt's rows that are to be read, to score the tokens behind them or to
-  // be pooled.
+  // Returns the first row of the prompt to read, to score the token after it or to pool it.
   static int first_row_to_read(const Sequence& sequence);
   static int num_rows_to_read(const Sequence& sequence);
   int num_groups() const { return groups_.size(); }
@@ -176,15 +174,15 @@ class SchedulerSimulation {
   SimulationOptions options_;
   CacheGroups groups_;
   BlockPool pool_;
-  std::mt19937_64 random_;  // of the tier
+  std::mt19937_64 random_;  // for the tier
   std::optional<FakeBlockTier> tier_;
   std::optional<PrefixCache> cache_;
   Scheduler scheduler_;
-  std::vector<std::uint64_t> slots_;         // the cache: a hash a slot
-  std::vector<GenerationRequest> requests_;  // by id, while any of their samples lives
-  std::map<Rank, Sequence*> running_;        // before the plan, then with those it admits
-  std::map<Rank, Sequence*> with_others_;    // whose request's first sample computes the prompt
-  std::map<RequestId, Rank> first_of_;       // that sample
+  std::vector<std::uint64_t> slots_;         // the cache: a hash per slot
+  std::vector<GenerationRequest> requests_;  // by id
+  std::map<Rank, Sequence*> running_;        // with those that the plan admits
+  std::map<Rank, Sequence*> with_others_;    // wait for their request's first sample to prefill
+  std::map<RequestId, Rank> first_of_;       // that first sample
   std::set<Rank> waiting_;
   std::map<Sample, Life> lives_;
   std::set<Sample> disturbed_;  // cancelled or failed: may end early
@@ -192,11 +190,11 @@ class SchedulerSimulation {
   std::vector<SampleOutcome> outcomes_;  // of the last step that ran
   std::uint64_t num_samples_ = 0;
   std::uint64_t num_ended_ = 0;
-  std::uint64_t num_turns_ = 0;     // given to those that had been overtaken
+  std::uint64_t num_turns_ = 0;     // priority turns that were given
   bool blocks_were_short_ = false;  // in the last plan
-  std::uint64_t num_evicted_ = 0;   // blocks, before the plan
+  std::uint64_t num_evicted_ = 0;   // blocks evicted before the plan
   std::set<Rank> fetched_before_plan_;
-  int num_awaited_ = 0;             // blocks in a row that had not come
+  int num_awaited_ = 0;             // late blocks in a row
   int num_steps_without_plan_ = 0;  // in a row
   int num_steps_ = 0;
   int num_steps_ahead_ = 0;

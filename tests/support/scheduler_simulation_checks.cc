@@ -26,8 +26,7 @@ FakeBlockTier SchedulerSimulation::make_tier() {
   return tier;
 }
 
-// Checks that the blocks which a fetching sequence has by now are cached, with its own prefix in
-// them.
+// Checks that the blocks which a fetching sequence has so far are cached and hold its own prefix.
 void SchedulerSimulation::check_fetched(const Sequence& sequence) const {
   const int block_size = options_.scheduler.block_size;
   const int num_tokens = static_cast<int>(sequence.block_table().size()) * block_size;
@@ -46,13 +45,13 @@ void SchedulerSimulation::check_fetched(const Sequence& sequence) const {
   }
 }
 
-// Returns the first position that a query reads.
+// Returns the first position that a query at `position` reads.
 int SchedulerSimulation::first_read(int group, int position) const {
   const int window = options_.scheduler.group_windows[group];
   return window == 0 ? 0 : std::max(0, position + 1 - window);
 }
 
-// Checks that a running sequence has all blocks that its next query reads, and none before those.
+// Checks that a running sequence has all blocks that its next query reads, and no earlier blocks.
 void SchedulerSimulation::check_tables(const Sequence& sequence) const {
   for (int group = 0; group < num_groups(); ++group) {
     const auto blocks = sequence.block_table(group);
@@ -99,14 +98,16 @@ std::set<int> SchedulerSimulation::slots_written(const Launched& step) const {
   return slots;
 }
 
-// Devices that start a kernel before an earlier one has read what it was meant to read do no harm.
+// Checks that `after` writes no slot that `before` reads: some devices start a kernel before an
+// earlier one has read its inputs.
 void SchedulerSimulation::check_order(const Launched& before, const Launched& after) const {
   const std::set<int> read = slots_read(before);
   for (const int written : slots_written(after)) require(read.count(written) == 0u);
 }
 
-// Blocks that steps in flight hold: what they copy, and what cached blocks have replaced since.
-// given_back: those that are behind a window by now, whatever has replaced them before.
+// Returns how often steps in flight hold blocks: those that they copy, and those that cached blocks
+// have replaced since the launch. given_back: the blocks that have left a window since then, even
+// if they had been replaced before.
 std::map<int, int> SchedulerSimulation::holds_of_steps(std::set<int>& given_back) const {
   std::map<int, int> holds;
   for (const Launched& step : in_flight_) {
@@ -133,7 +134,7 @@ std::map<int, int> SchedulerSimulation::holds_of_steps(std::set<int>& given_back
 void SchedulerSimulation::check_blocks() {
   std::map<int, int> num_owners;
   std::map<int, std::set<RequestId>> requests_of;
-  std::map<std::uint64_t, int> blocks_of;  // full ones, by what stands at their ends
+  std::map<std::uint64_t, int> blocks_of;  // full blocks, by their last entries
   const int block_size = options_.scheduler.block_size;
   for (const auto& [rank, sequence] : running_) {
     if (!sequence->block_table().empty()) check_tables(*sequence);

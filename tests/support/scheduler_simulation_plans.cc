@@ -12,8 +12,7 @@ void SchedulerSimulation::note_before_plan() {
   fetched_before_plan_ = ranks_that_fetch();
 }
 
-// Returns the sequences that wait for blocks of the tier, and their requests' other samples with
-// them.
+// Returns the sequences that wait for blocks of the tier, and the other samples of their requests.
 std::set<SchedulerSimulation::Rank> SchedulerSimulation::ranks_that_fetch() const {
   std::set<Rank> ranks;
   for (const auto& sequence : scheduler_.fetching()) {
@@ -44,12 +43,12 @@ void SchedulerSimulation::check_plan(const Plan& plan, bool is_ahead) {
   for (std::size_t i = 0; i < plan.sequences.size(); ++i) {
     const PlannedSequence& planned = plan.sequences[i];
     Sequence* sequence = planned.sequence;
-    // The request's other samples come with it.
+    // The request's other samples are admitted with it.
     for (const auto& fork : sequence->forks()) {
       if (waiting_.erase(rank(*fork)) > 0) with_others_[rank(*fork)] = fork.get();
       first_of_[sequence->request_id()] = rank(*sequence);
     }
-    if (waiting_.erase(rank(*sequence)) > 0) {  // admitted now: nothing that came before it waits
+    if (waiting_.erase(rank(*sequence)) > 0) {  // admitted now: no earlier sequence waits
       const std::optional<Rank> first = first_in_queue();
       require(!first || rank(*sequence) < *first);
       require(!blocks_were_short_);
@@ -74,7 +73,7 @@ void SchedulerSimulation::check_plan(const Plan& plan, bool is_ahead) {
   check_nobody_waits_in_vain(plan);
 }
 
-// Checks that a step is planned wherever a sequence runs or could. Sequences that wait for the
+// Checks that a step is planned whenever a sequence runs or could run. Sequences that wait for the
 // tier's blocks wait for a bounded time.
 void SchedulerSimulation::check_progress(const Plan& plan) {
   num_steps_without_plan_ = plan.empty() && !scheduler_.idle() ? num_steps_without_plan_ + 1 : 0;
@@ -86,8 +85,8 @@ void SchedulerSimulation::check_progress(const Plan& plan) {
                                          (groups_.blocks_for(options.max_model_len) + 1));
 }
 
-// Notes a turn. A request that was given one goes before all others that came first of all that
-// waited in the queue.
+// Notes a priority turn. It goes to the request that arrived first of all in the queue, which then
+// precedes all others.
 void SchedulerSimulation::note_turn() {
   const std::uint64_t num_turns = scheduler_.counters().num_priority_turns;
   if (num_turns == num_turns_) return;
@@ -115,7 +114,7 @@ void SchedulerSimulation::note_turn() {
     first->second = moved(first->second);
 }
 
-// Checks that those that ran and hold nothing now are behind all that still run.
+// Checks that sequences that ran and now hold nothing come after all that still run.
 void SchedulerSimulation::check_preempted(const std::set<const Sequence*>& planned, bool is_ahead) {
   blocks_were_short_ = false;
   for (auto it = running_.begin(); it != running_.end();) {
@@ -141,10 +140,11 @@ void SchedulerSimulation::check_preempted(const std::set<const Sequence*>& plann
   }
 }
 
-// Checks which decodes are left out. A decode is left out of a step that prompts have for
-// themselves, never twice in a row. It is also left out where it is the last of all and finds no
-// block. Behind a step in flight a sequence is left out that has ended or is about to, or that
-// waits with its request's other samples.
+// Checks which decodes are left out of a step:
+// - all of them, if prompts have the step to themselves, but never twice in a row;
+// - the last of all, if there is no block for it;
+// - after a step in flight, a sequence that has ended or may end, or that waits with its request's
+//   other samples.
 void SchedulerSimulation::check_decodes(const Plan& plan, const std::set<const Sequence*>& planned,
                                         bool is_ahead) {
   const bool decodes_have_part = plan.num_decodes > 0;
@@ -232,7 +232,7 @@ double SchedulerSimulation::seconds_of(const Plan& plan) const {
 void SchedulerSimulation::check_cost(const Plan& plan) const {
   if (plan.num_decodes == 0 || plan.is_decode()) return;
   const SimulatedCost& cost = options_.cost;
-  const double least = cost.decode_step_s + cost.prefill_token_s;  // a token of a prompt
+  const double least = cost.decode_step_s + cost.prefill_token_s;  // with one prompt token
   const auto num_prompts = static_cast<int>(running_.size() + waiting_.size()) - plan.num_decodes;
   const double most = StepCost::max_mixed_step(num_prompts) * cost.decode_step_s;
   require(seconds_of(plan) <= std::max(least, most) * 1.001);
@@ -247,8 +247,9 @@ void SchedulerSimulation::check_nobody_waits_in_vain(const Plan& plan) const {
       plan.num_tokens == options_.scheduler.max_num_batched_tokens) {
     return;
   }
-  // The head knows its prompt at least, and what its request's samples need is a place and a block
-  // of each group each at most. Behind a window no sequence needs more than its longest chunk sees.
+  // Bounds the blocks that are wanted. Beside the head's prompt, each sample of its request needs
+  // at most a place and a block of each group. With a window a sequence needs at most what its
+  // longest chunk reads.
   const auto [priority, head, sample] = *first;
   const auto num_samples =
       static_cast<int>(std::count_if(waiting_.begin(), waiting_.end(), [&](const Rank& rank) {

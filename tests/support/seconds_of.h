@@ -1,4 +1,4 @@
-// The time that a piece of work takes by the clock, for bounds that other work's time gives.
+// The clock time that a piece of work takes, for tests whose bound is the time of other work.
 #pragma once
 
 #include <chrono>

@@ -12,8 +12,7 @@
 namespace pagoda {
 namespace {
 
-// Sets all bits, which is a NaN of every floating-point type, and a code that is never written as
-// int8.
+// Sets all bits: a NaN in every floating-point type, and in int8 a code that is never written.
 void fill_with_nan(Exec& exec, const Tensor& cache, int block_id, int num_blocks) {
   const std::span<const std::byte> bytes = exec.read(cache).value();
   const std::size_t block_bytes = bytes.size() / static_cast<std::size_t>(num_blocks);
@@ -22,7 +21,7 @@ void fill_with_nan(Exec& exec, const Tensor& cache, int block_id, int num_blocks
 
 }  // namespace
 
-// Lets the step's time pass where the engine waits for its results.
+// Advances the clock by the step's time when the engine waits for its results.
 class SteppedEngine::TimedRunner final : public WrappedRunner {
  public:
   TimedRunner(std::unique_ptr<StepRunner> runner, SteppedEngine& engine)

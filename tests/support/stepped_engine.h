@@ -1,5 +1,5 @@
-// SteppedEngine: an EngineCore whose steps a test calls, so that it decides what is where in each
-// of them. Between steps every KV block without a holder is filled with NaN, scales too.
+// SteppedEngine: an EngineCore whose steps a test calls, so that the test decides what each step
+// contains. Between steps every KV block without a holder, and its scales, are filled with NaN.
 #pragma once
 
 #include <memory>
@@ -24,25 +24,24 @@ struct SteppedEngineOptions {
   int max_num_batched_tokens = 2048;
   std::optional<KvFormats> kv_cache_formats;  // absent: the backend's
   bool has_prefix_cache = false;
-  std::string prefix_cache_dir;  // of the tier below it; empty: none
+  std::string prefix_cache_dir;  // of the tier below the prefix cache; empty: no tier
   bool has_lookahead = false;
 };
 
 class SteppedEngine {
  public:
-  // Fails the running test where the checkpoint cannot be loaded.
+  // REQUIRES: the checkpoint can be loaded.
   SteppedEngine(const std::string& path, const SteppedEngineOptions& options);
 
   int vocab_size() const { return core_->limits().vocab_size; }
   const KvCacheInfo& kv_cache() const { return core_->limits().kv_cache; }
 
-  // Returns the number of its first answer; the samples' follow one another.
+  // Returns the index of the request's first answer; its other samples' answers follow.
   std::size_t add(GenerationRequest request);
-  // Ends a step, and starts the one behind it where there is lookahead; waits for blocks of the tier
-  // where nothing can be computed without them. `seconds`: what the scheduler is told that the step
-  // took.
+  // Ends a step and, with lookahead, starts the next one. Waits for blocks of the tier if nothing
+  // can be computed without them. `seconds`: how long the step took, as the scheduler is told.
   void step(double seconds = 0);
-  // Cancels a sample of the request whose answers begin with that one.
+  // Cancels a sample of the request whose first answer has this index.
   void cancel_sample(std::size_t first_answer, int sample_index);
   bool idle() const { return core_->idle(); }
 
@@ -51,7 +50,7 @@ class SteppedEngine {
   EngineStats stats() const { return core_->stats(); }
 
  private:
-  // Stands still but in steps, which take as long as the test says.
+  // Advances only in steps, which take as long as the test says.
   class StepClock final : public Clock {
    public:
     TimePoint now() const override { return now_; }
@@ -72,7 +71,7 @@ class SteppedEngine {
   Exec* exec_ = nullptr;           // the core's
   ModelRunner* runner_ = nullptr;  // the core's
   std::unique_ptr<EngineCore> core_;
-  std::vector<bool> is_poisoned_;  // blocks
+  std::vector<bool> is_poisoned_;  // by block
   std::vector<WholeAnswer> answers_;
 };
 

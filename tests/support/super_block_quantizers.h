@@ -1,5 +1,5 @@
-// Quantisers into the formats of 256 values, for tests: plain ones, without a search, so that a
-// model written in them still answers like itself.
+// Quantisers into the formats with blocks of 256 values, for tests. They do not search for the best
+// fit, but a model written in them still answers like the original.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 
 namespace pagoda::testing {
 
-// The integers that a format has room for.
+// The ranges of a format's integers.
 struct SuperBlockLimits {
   int group_size;
   int q_lowest;
@@ -36,7 +36,7 @@ inline int rounded_within(float x, int lowest, int highest) {
   return std::clamp(static_cast<int>(std::lround(x)), lowest, highest);
 }
 
-// Returns the level closest to x.
+// Returns the index of the level closest to x.
 inline std::uint8_t nearest_level(float x) {
   int best = 0;
   for (int i = 1; i < 16; ++i) {
@@ -45,7 +45,7 @@ inline std::uint8_t nearest_level(float x) {
   return static_cast<std::uint8_t>(best);
 }
 
-// Scales and minima as the format can hold them, and then every value's nearest q.
+// Computes scales and minima as the format can hold them, and then every value's nearest q.
 inline SuperBlock to_super_block(std::span<const float> x, const SuperBlockLimits& limits) {
   const int num_groups = SuperBlock::kValues / limits.group_size;
   float scales[SuperBlock::kMaxGroups];
@@ -117,7 +117,7 @@ inline BlockQ3_K quantize_block_q3_k(std::span<const float> x) {
   return packed;
 }
 
-// Quantizes a block by the plain fit alone: what src/quant's search is measured against.
+// Quantizes a block by the plain fit alone, with which src/quant's search is compared.
 inline BlockQ4_K quantize_block_q4_k(std::span<const float> x) {
   const SuperBlock block = to_super_block(x, {32, 0, 15, 63, 63});
   BlockQ4_K packed{.scale = to_f16(block.scale),

@@ -1,4 +1,4 @@
-// TemporaryFolder: a folder of a test's own, gone with everything in it when the test ends.
+// TemporaryFolder: a folder for one test; its destructor removes it with everything in it.
 #pragma once
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-// The main() of all tests: GoogleTest's, and behind a failure the commands that run what failed again.
+// The main() of all tests: runs GoogleTest and, after failures, prints the commands that run the
+// failed tests again.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -8,7 +9,7 @@
 
 namespace {
 
-// Returns "PAGODA_CPU_ISA='avx2' ": the settings of this run that a test may read.
+// Returns this run's settings that a test may read, such as "PAGODA_CPU_ISA='avx2' ".
 std::string settings() {
   std::string text;
   for (char** variable = environ; *variable != nullptr; ++variable) {

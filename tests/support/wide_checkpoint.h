@@ -1,5 +1,5 @@
-// A Hugging Face folder of a random llama whose rows are whole blocks of any format, 256 values:
-// the tiny golden checkpoints' are 64 wide.
+// A Hugging Face folder of a random llama whose rows have 256 values, whole blocks of any format.
+// Rows of the tiny golden checkpoints have 64.
 #pragma once
 
 #include <filesystem>

@@ -1,5 +1,5 @@
-// A Hugging Face folder of a random qwen3 five of whose seven layers have a sliding window, so that
-// they are in several cache groups; one of them shares its lane with an empty place.
+// A Hugging Face folder of a random qwen3. Five of its seven layers have a sliding window, so that
+// there are several cache groups; one group has a lane without a layer.
 #pragma once
 
 #include <filesystem>

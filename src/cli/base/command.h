@@ -11,7 +11,7 @@ class App;
 
 namespace pagoda {
 
-// The body of a subcommand, run once its flags are parsed; it returns the exit code.
+// The body of a subcommand, called after its flags are parsed; returns the exit code.
 using CommandBody = std::function<int()>;
 
 void add_serve_command(CLI::App& app, CommandBody& body);
@@ -24,7 +24,7 @@ void add_ps_command(CLI::App& app, CommandBody& body);
 void add_pull_command(CLI::App& app, CommandBody& body);
 void add_store_commands(CLI::App& app, CommandBody& body);
 void add_quantize_command(CLI::App& app, CommandBody& body);
-// Adds the commands that write shells' completions and the manual page, from all flags in `app`.
+// Adds the commands that print shell completions and the manual page, made from all flags in `app`.
 void add_completions_commands(CLI::App& app, CommandBody& body);
 
 inline constexpr int kExitOk = 0;

@@ -1,4 +1,4 @@
-// InterruptGuard: puts off SIGINT, SIGTERM and SIGHUP while something lives that must be put away
+// InterruptGuard: delays SIGINT, SIGTERM and SIGHUP while something exists that must be cleaned up
 // first.
 #pragma once
 
@@ -6,8 +6,8 @@
 
 namespace pagoda {
 
-// Blocks the signals of this thread and of those it starts. Destruction lets them through again:
-// one that came in the meantime ends the process then, as it would have at once.
+// Blocks these signals in this thread and in the threads that it starts. The destructor unblocks
+// them: a signal that came in between ends the process then.
 class InterruptGuard {
  public:
   InterruptGuard() {
@@ -20,7 +20,7 @@ class InterruptGuard {
   InterruptGuard& operator=(const InterruptGuard&) = delete;
   ~InterruptGuard() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
-  // Returns whether one of them has come.
+  // Returns whether one of these signals is pending.
   bool is_pending() const {
     sigset_t pending;
     sigpending(&pending);

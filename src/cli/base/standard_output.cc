@@ -11,7 +11,7 @@
 
 namespace pagoda {
 
-// Controls are U+0000 to U+001F, U+007F, and U+0080 to U+009F, which are C2 80 to C2 9F in UTF-8.
+// Escapes U+0000 to U+001F, U+007F, and U+0080 to U+009F, which are C2 80 to C2 9F in UTF-8.
 std::string without_controls(std::string_view utf8) {
   std::string shown;
   for (std::size_t i = 0; i < utf8.size(); ++i) {

@@ -1,4 +1,4 @@
-// Standard output as people and programs read it.
+// Writes to standard output, for terminals and for programs.
 #pragma once
 
 #include <cstdio>
@@ -7,16 +7,16 @@
 
 namespace pagoda {
 
-// Returns `utf8` with its control characters as JSON writes them (\u001b), except new lines and
-// tabs: a model's words shall not move a terminal's cursor, change its title or type into it.
+// Returns `utf8` with its control characters written as in JSON (\u001b), except new lines and
+// tabs. A model's text must not move a terminal's cursor, change its title or type into it.
 std::string without_controls(std::string_view utf8);
 
-// Writes what a model has said, whole characters of it, at once: as it is, and where `out` is a
-// terminal without_controls().
+// Writes text of a model, which ends with a whole character, and flushes it. If `out` is a
+// terminal, it gets without_controls() of the text.
 void write_answer(std::FILE* out, std::string_view utf8);
 
-// Writes what is left to write to stdout, and returns the program's exit code: `code`, or where
-// that is kExitOk and something could not be written kExitFailure, after a line on stderr.
+// Flushes stdout and returns the program's exit code: `code`, but kExitFailure if `code` is kExitOk
+// and something could not be written. A line on stderr tells such a failure.
 int close_standard_output(int code);
 
 }  // namespace pagoda

@@ -18,9 +18,9 @@ TEST(StandardOutputTest, ControlsOfAnAnswerAreSpelled) {
   EXPECT_EQ(without_controls(std::string_view("\0", 1)), "\\u0000");
   EXPECT_EQ(without_controls("\xc2\x9b"
                              "2J"),
-            "\\u009b2J");  // CSI of one character
+            "\\u009b2J");  // CSI as one character
   EXPECT_EQ(without_controls("\xc2\x80\xc2\x9f"), "\\u0080\\u009f");
-  // Neighbours, and other characters that end in the same bytes.
+  // Characters next to the controls, and other characters that end in the same bytes, are kept.
   const std::string text = "\xc2\xa0\xc3\x9b\xe2\x82\x80\xf0\x9f\x9b\x80 ~\xc2";
   EXPECT_EQ(without_controls(text), text);
 }

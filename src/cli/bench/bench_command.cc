@@ -35,7 +35,7 @@ struct MachineFlags {
   bool as_json = false;
 };
 
-// Measures the GPU that the user asks about; nothing where the device has none of its own.
+// Measures the GPU of the device that the user names; returns nothing if the device has none.
 Result<std::optional<mlx::GpuPeaks>> asked_gpu_peaks(const std::string& device) {
   PAGODA_ASSIGN_OR_RETURN(const std::optional<Backend> backend, parse_device(device));
   if (!backend) return std::optional<mlx::GpuPeaks>();

@@ -17,7 +17,7 @@ struct LatencyFlags {
   int num_rounds = 3;
 };
 
-// Returns each phase's median round, with the limits measured at that round.
+// Returns each phase's figures from its median round, with the limits measured beside that round.
 BenchRound median_of(std::vector<BenchRound> rounds) {
   const auto median_by = [&](double BenchRound::*seconds) {
     std::sort(rounds.begin(), rounds.end(),

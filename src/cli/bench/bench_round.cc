@@ -29,7 +29,7 @@ std::vector<GenerationRequest> random_requests(const Engine& engine, const Bench
   return requests;
 }
 
-// Sequences under way, counted down on the engine's thread.
+// The number of unfinished sequences, counted down on the engine's thread.
 struct Unfinished {
   std::mutex mutex;
   std::condition_variable none;
@@ -37,8 +37,8 @@ struct Unfinished {
   Status error;
 };
 
-// Generates without text: token ids go in, and only the ends of answers are looked at. So nothing
-// but the engine takes time on the machine's cores.
+// Generates answers without text: token ids go in, and only the last event of each answer is
+// handled. So the machine's cores work for the engine alone.
 Status generate_all(Engine& engine, std::vector<GenerationRequest> requests) {
   const auto unfinished = std::make_shared<Unfinished>();
   unfinished->count = requests.size();
@@ -62,7 +62,7 @@ Status generate_all(Engine& engine, std::vector<GenerationRequest> requests) {
   return unfinished->error;
 }
 
-// Waits until nothing runs. A last event comes from within a step, whose figures follow it.
+// Waits until nothing runs. An answer's last event is sent before its step's figures are counted.
 EngineStats stats_when_idle(const Engine& engine) {
   EngineStats stats = engine.stats();
   while (stats.healthy && stats.num_running + stats.num_waiting > 0) {
@@ -90,8 +90,8 @@ BenchRound between(const EngineStats& before, const EngineStats& after) {
   return round;
 }
 
-// Counts the products of the prompts and of the decodes that share their steps; the decodes'
-// attention is left out.
+// Counts the products of the prompts and of the decodes in the same steps, without the decodes'
+// attention.
 double prefill_products(const ModelConfig& config, const BenchRound& round, int num_prompts,
                         int input_len) {
   const double sampled_rows = round.generated_tokens - round.decode_tokens;
@@ -154,7 +154,7 @@ Result<BenchRound> BenchedModel::run(int num_prompts, int output_len) {
 
 namespace {
 
-// Says of both lengths how many sequences the cache's memory has room for.
+// Adds how many sequences fit in the cache: of max_model_len, and of this benchmark's length.
 void add_kv_cache(const BenchedModel& bench, OrderedJson& figures) {
   const EngineLimits& limits = bench.model().engine->limits();
   const KvCacheInfo& cache = limits.kv_cache;

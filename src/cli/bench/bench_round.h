@@ -1,4 +1,4 @@
-// BenchRound: one batch of random prompts through the engine, in the engine's own times, beside the
+// BenchRound: the figures of one batch of random prompts, in the engine's own times, and the
 // machine's limits measured right before and after it. `bench latency` and `bench throughput` share
 // it.
 #pragma once
@@ -29,36 +29,36 @@ struct BenchFlags {
   bool profiles = false;
 };
 
-// Adds MODEL, the engine's flags, --input-len, --output-len, --json, --profile. `num_prompts` has a
-// name of its own in each subcommand.
+// Adds MODEL, the engine's flags, --input-len, --output-len, --json, --profile. The flag for
+// `num_prompts` has another name in each subcommand.
 void add_bench_flags(CLI::App& command, BenchFlags& flags);
 
 // The time and the work of one round.
 struct BenchRound {
   double total_s = 0;    // from the first prompt's submission to the last token
-  double prefill_s = 0;  // of it, in steps that computed prompt tokens
-  double decode_s = 0;   // of it, in the others
+  double prefill_s = 0;  // its part in steps that computed prompt tokens
+  double decode_s = 0;   // its part in all other steps
   double prompt_tokens = 0;
   double generated_tokens = 0;
   double decode_steps = 0;
   double decode_tokens = 0;  // generated in decode steps
   double read_bytes = 0;     // in decode steps: weights, and the keys and values of every context
   double prefill_products = 0;
-  MachineLimits limits;  // the better of those before and after
+  MachineLimits limits;  // the better of the measurements before and after
 };
 
-// A model behind an engine, with what is measured beside it.
+// A loaded model, with the probe of the machine's limits and the op profile.
 class BenchedModel {
  public:
   static Result<std::unique_ptr<BenchedModel>> load(const BenchFlags& flags);
 
-  // Runs flags' prompts, all at once, with `output_len` tokens each. The prompts are a function of
-  // the seed.
+  // Runs `num_prompts` prompts of the flags' length, all at once, with `output_len` tokens each.
+  // The prompts are a function of the seed.
   Result<BenchRound> run(int num_prompts, int output_len);
 
   const ServedModel& model() const { return *model_; }
   const BenchFlags& flags() const { return flags_; }
-  OpProfile* profile() const { return profile_.get(); }  // null where none is asked for
+  OpProfile* profile() const { return profile_.get(); }  // null if not asked for
 
  private:
   explicit BenchedModel(const BenchFlags& flags)

@@ -57,7 +57,7 @@ Result<std::string> find_model(const ServerAccess& server, const std::string& as
   return body[id].get<std::string>();
 }
 
-// Asks POST /tokenize as Pagoda and vLLM spell it, or as llama-server does.
+// Asks POST /tokenize. `question` has the fields of Pagoda and vLLM, or those of llama-server.
 std::optional<std::vector<int>> tokenize(const ServerAccess& server, const json& question) {
   const Result<HttpAnswer> answer = ask_server(server, "/tokenize", json_text(question));
   if (!answer.ok() || answer.value().status != 200) return {};
@@ -111,7 +111,7 @@ LoadRun run_with_progress(const char* title, LoadOptions options,
   return run_load(options, requests);
 }
 
-// Returns an error where a run has no usable figures.
+// Returns an error if a run has no usable figures.
 Status check_run(const ServerAccess& server, const LoadRun& run) {
   const auto& records = run.records;
   const auto failed = std::find_if(records.begin(), records.end(),
@@ -217,7 +217,7 @@ void add_server_flags(CLI::App& command, BenchServeFlags& flags) {
   command.add_option("--model", flags.model, "By default the first that the server lists");
   command.add_option("--api-key", flags.api_key, "By default OPENAI_API_KEY of the environment")
       ->envname("OPENAI_API_KEY");
-  // Every subcommand that runs a model takes them; here the server has its own.
+  // Every subcommand that runs a model takes these flags; here the server decides.
   command.add_option("--device", "Accepted; the server chooses");
   command.add_option("--threads", "Accepted; one does");
   command.add_option("--seed", flags.prompts.seed, "Of the prompts and the arrivals")

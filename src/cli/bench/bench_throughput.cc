@@ -12,7 +12,7 @@
 namespace pagoda {
 namespace {
 
-// Returns the figures under the names of vLLM's benchmarks, and each phase's.
+// Returns the figures, named as in vLLM's benchmarks, and those of each phase.
 OrderedJson throughput_figures(const BenchedModel& bench, const BenchRound& round) {
   OrderedJson figures = bench_figures(bench, round);
   const double num_prompts = bench.flags().num_prompts;
@@ -28,7 +28,7 @@ OrderedJson throughput_figures(const BenchedModel& bench, const BenchRound& roun
 
 Status bench_throughput(const BenchFlags& flags) {
   PAGODA_ASSIGN_OR_RETURN(const std::unique_ptr<BenchedModel> bench, BenchedModel::load(flags));
-  // The warm-up pays what only a first step pays: pages touched, threads woken.
+  // The warm-up takes the costs that only a first step has: touching pages, waking threads.
   const int warm_up = std::min(flags.num_prompts, 2);
   PAGODA_RETURN_IF_ERROR(bench->run(warm_up, std::min(flags.output_len, 2)).status());
   if (bench->profile()) bench->profile()->clear();

@@ -10,7 +10,7 @@ namespace {
 constexpr int kChains = 12;
 constexpr int kTileChains = 4;
 
-// All tiles are as large as they can be.
+// All tiles have the largest size.
 struct alignas(64) TileShapes {
   TileShapes() {
     for (int i = 0; i < 8; ++i) {
@@ -35,7 +35,7 @@ bool has_integer_dot_products() {
 }
 
 __attribute__((target("avx512f,avx512bf16"))) double bf16_dot_products(std::size_t rounds) {
-  __m512 sums[kChains];  // different starts, or the compiler makes one chain of the twelve
+  __m512 sums[kChains];  // different starts, else the compiler merges the twelve chains
   for (int chain = 0; chain < kChains; ++chain)
     sums[chain] = _mm512_set1_ps(static_cast<float>(chain));
   auto x = (__m512bh)_mm512_set1_epi32(0x3c003c00);
@@ -80,7 +80,7 @@ bool has_tile_products() {
   return amx_state() == AmxState::kUsable;
 }
 
-// Multiplies tiles that begin with zeros. GCC's intrinsics require the tiles' numbers as constants.
+// Multiplies tiles of zeros. GCC's intrinsics require constants as the tiles' numbers.
 __attribute__((target("amx-tile,amx-bf16"))) double bf16_tile_products(std::size_t rounds) {
   const TileShapes shapes;
   asm volatile("" ::"m"(shapes));

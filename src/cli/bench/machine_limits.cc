@@ -1,7 +1,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cli/bench/machine_limits.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
-// After foreach_target.h:
+// Must follow foreach_target.h.
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -9,9 +9,9 @@ namespace pagoda {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Returns the bitwise or of all words. num_bytes: a multiple of 4096. kWordsAhead: how far ahead
-// lines are prefetched, past the caches (kLocality 0) or into the second level (2); 0 leaves it to
-// the hardware.
+// Returns the bitwise or of all words, summed over the vector's lanes. num_bytes: a multiple of
+// 4096. kWordsAhead: how far ahead lines are prefetched, non-temporally (kLocality 0) or into the
+// second-level cache (2); 0: not at all.
 template <std::size_t kWordsAhead, int kLocality>
 std::uint64_t or_of(const std::uint64_t* HWY_RESTRICT words, std::size_t num_bytes) {
   const hn::ScalableTag<std::uint64_t> d;
@@ -48,13 +48,13 @@ std::uint64_t read_all_into_second_level(const std::uint64_t* HWY_RESTRICT words
   return or_of<768, 2>(words, num_bytes);
 }
 
-// Runs twelve independent chains, which hide the latency of four cycles at two a cycle. Returns the
-// products made.
+// Runs twelve independent chains, which hide a latency of four cycles at two instructions per
+// cycle. Returns the number of products.
 double float32_products(std::size_t rounds, float* sink) {
   const hn::ScalableTag<float> d;
   const auto x = hn::Set(d, sink[0]);
   const auto y = hn::Set(d, sink[1]);
-  // Different starts, or the compiler makes one chain of the twelve.
+  // Different starts, else the compiler merges the twelve chains.
   const auto start = [&](int chain) { return hn::Set(d, sink[0] * static_cast<float>(chain)); };
   auto a = start(0), b = start(1), c = start(2), e = start(3), f = start(4), g = start(5);
   auto h = start(6), k = start(7), l = start(8), m = start(9), n = start(10), o = start(11);
@@ -106,8 +106,8 @@ HWY_EXPORT(float32_products);
 
 namespace {
 
-// The third level is up to 32 MB for two of our threads, and more than that on servers: 64 MB a
-// thread were read a tenth faster than a model's weights.
+// The third-level cache has up to 32 MB per two threads, and more on servers. With 64 MB per
+// thread, reads were a tenth faster than reads of a model's weights.
 constexpr std::size_t kMostBytesPerThread = std::size_t{256} << 20;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr int kReadRounds = 3;
@@ -119,7 +119,7 @@ double now_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Runs work(thread) on all threads at once, `rounds` times; the shortest round's seconds.
+// Runs work(thread) on all threads at once, `rounds` times. Returns the shortest round's seconds.
 double shortest_round(int num_threads, int rounds, const std::function<void(int)>& work) {
   std::barrier<> gate(num_threads);
   double shortest = 1e30;
@@ -140,7 +140,7 @@ double shortest_round(int num_threads, int rounds, const std::function<void(int)
     body(0);
   } catch (const NoThread&) {
     failure = std::current_exception();
-    // The threads at the gate do not wait for those that could not be started.
+    // Threads at the gate must not wait for the threads that could not be started.
     for (auto i = static_cast<int>(threads.size()); i < num_threads; ++i) gate.arrive_and_drop();
   }
   for (std::thread& thread : threads) thread.join();
@@ -148,7 +148,7 @@ double shortest_round(int num_threads, int rounds, const std::function<void(int)
   return shortest;
 }
 
-// Returns the products a second of all threads, in 10^9.
+// Returns the products per second of all threads together, in 10^9.
 double peak_gmac(int num_threads, const std::function<double(std::size_t)>& products,
                  std::size_t chain_length = kPeakChainLength) {
   std::vector<double> made(num_threads);
@@ -166,7 +166,7 @@ std::size_t bytes_for_each(int num_threads) {
 }
 
 std::optional<double> better(std::optional<double> a, std::optional<double> b) {
-  return std::max(a, b);  // an absent one is the least
+  return std::max(a, b);  // an absent figure is the smallest
 }
 
 }  // namespace
@@ -195,7 +195,7 @@ MachineProbe::MachineProbe(int num_threads)
   for (int thread = 0; thread < num_threads_; ++thread) {
     void* memory = mmap(nullptr, bytes_per_thread_, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return;  // the read limit will be 0
+    if (memory == MAP_FAILED) return;  // measure_read_gb_per_s() then returns 0
 #ifdef MADV_HUGEPAGE
     madvise(memory, bytes_per_thread_, MADV_HUGEPAGE);
 #endif

@@ -1,5 +1,6 @@
-// This machine's limits: what no kernel can pass. Every figure of speed is printed beside the limit
-// measured in its own run, within seconds of it: a guest's limits change as its host moves it.
+// This machine's limits, which no kernel can exceed. Every speed is printed beside the limit
+// measured in the same run, within seconds: a virtual machine's limits change when its host moves
+// it.
 #pragma once
 
 #include <cstddef>
@@ -10,40 +11,40 @@
 
 namespace pagoda {
 
-// All peaks are of `num_threads` threads together. GMAC/s: 10^9 products summed a second.
+// All peaks are of `num_threads` threads together. GMAC/s: 10^9 multiply-adds per second.
 struct MachineLimits {
   int num_threads = 0;
-  // One ascending stream a thread, from memory, lines asked for ahead or not, whichever is faster;
-  // GB = 10^9 bytes.
+  // Reads of memory, one ascending stream per thread, with or without prefetches, whichever is
+  // fastest; GB = 10^9 bytes.
   double read_gb_per_s = 0;
   double float32_gmac_per_s = 0;  // fused multiply-adds in the widest vectors
-  // Dot products of bf16 and of 16-bit and 8-bit integers, by the instruction that makes most of
-  // them, AMX's tiles where there are any; absent where the machine has none.
+  // Dot products of bf16 and of 16-bit and 8-bit integers, by the fastest instruction, AMX's tiles
+  // included; absent if the machine has no such instruction.
   std::optional<double> bf16_gmac_per_s;
   std::optional<double> int16_gmac_per_s;
   std::optional<double> int8_gmac_per_s;
 
-  // Returns the limit that matrix products are held to: the bf16 peak, float32's where there is
-  // none.
+  // Returns the limit that matrix products are compared with: the bf16 peak, or float32's if there
+  // is none.
   double product_gmac_per_s() const { return bf16_gmac_per_s.value_or(float32_gmac_per_s); }
 };
 
-// Returns the better of two measurements, figure by figure: what disturbs one only makes it
+// Returns the better of two measurements, figure by figure: disturbances only make a figure
 // smaller.
 MachineLimits best_of(const MachineLimits& a, const MachineLimits& b);
 
-// Reads `num_bytes`, a multiple of 4096 of aligned memory, and ORs them together: as cheap as a
-// read can be. Lines are asked for 8 KB ahead, past the caches, which helps where a stream is
-// short.
+// Reads `num_bytes`, a multiple of 4096 of aligned memory, and ORs them together, as cheaply as
+// reads can be. Prefetches lines 8 KB ahead, non-temporally, which helps with short streams.
 std::uint64_t read_fetching_ahead(const std::byte* bytes, std::size_t num_bytes);
 
-// Measures again and again: before and after whatever its limits are held against. Not thread-safe;
-// starts its own threads in each call and leaves none behind.
+// Measures the limits each time it is asked to: before and after the work that they are compared
+// with. Not thread-safe. Each call starts its own threads and joins them.
 class MachineProbe {
  public:
-  // Touches 256 MiB a thread, in huge pages where there are any: several times any cache, so that
-  // no more of it is found there than of a model's weights. Half of the memory that is left at
-  // most, so that a limit of a small machine may be too high. 0: default_num_threads().
+  // Touches 256 MiB per thread, in huge pages if possible. This is several times the size of any
+  // cache, so that caches hold no more of it than of a model's weights. It is at most half of the
+  // free memory, so that a small machine's limit may be too high. num_threads 0:
+  // default_num_threads().
   explicit MachineProbe(int num_threads);
   ~MachineProbe();
   MachineProbe(const MachineProbe&) = delete;
@@ -60,7 +61,7 @@ class MachineProbe {
   };
   int num_threads_;
   std::size_t bytes_per_thread_;
-  std::vector<std::unique_ptr<void, Unmap>> buffers_;  // one a thread
+  std::vector<std::unique_ptr<void, Unmap>> buffers_;  // one per thread
 };
 
 }  // namespace pagoda

@@ -25,8 +25,8 @@ TEST(MachineLimits, ProductsAreHeldToBf16WhereThereIsAny) {
   EXPECT_EQ((MachineLimits{.float32_gmac_per_s = 5, .bf16_gmac_per_s = 9}.product_gmac_per_s()), 9);
 }
 
-// Bounds that any machine keeps, however little of it a process gets: a wrong unit or a loop that
-// the compiler removed does not.
+// Bounds that any machine meets, however little of it a process gets. A wrong unit, or a loop that
+// the compiler removed, violates them.
 TEST(MachineProbe, MeasuresWhatMachinesCanDo) {
   const MachineProbe probe(1);
   const MachineLimits limits = probe.measure();

@@ -35,7 +35,7 @@ double attention_products(const ModelConfig& config, std::int64_t num_tokens) {
     const AttentionConfig& layer = each.attention();
     const std::int64_t width =
         layer.window > 0 ? std::min<std::int64_t>(layer.window, num_tokens) : num_tokens;
-    // The first `width` tokens see 1, 2, ... width positions, the others width each.
+    // The first `width` tokens see 1, 2, ... width positions, each later token sees `width`.
     const double pairs = static_cast<double>(width) * static_cast<double>(width + 1) / 2 +
                          static_cast<double>(num_tokens - width) * static_cast<double>(width);
     products += 2 * pairs * layer.num_heads * layer.head_dim;

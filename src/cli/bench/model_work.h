@@ -1,5 +1,5 @@
-// The products (multiply-adds) that a model's tokens take, whatever computes them: what prefill is
-// held to.
+// Counts the products (multiply-adds) that a model's tokens need on any backend. Prefill's GMAC/s
+// are this count per second.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 
 namespace pagoda {
 
-// Counts those of all layers' linear ops. REQUIRES: an architecture of a family.
+// Counts the products of all layers' linear ops. REQUIRES: find_family(config.architecture) exists.
 double layer_products_per_token(const ModelConfig& config);
 double head_products_per_row(const ModelConfig& config);  // hidden state to logits
 
-// Returns the products of scores and weighted values of a whole prompt of `num_tokens`: a token
-// sees itself and what came before it, within its layer's window.
+// Returns the products of attention (scores and weighted values) for a whole prompt of
+// `num_tokens`. A token attends to itself and to earlier tokens within its layer's window.
 double attention_products(const ModelConfig& config, std::int64_t num_tokens);
 
 }  // namespace pagoda

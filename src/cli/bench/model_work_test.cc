@@ -18,7 +18,7 @@ ModelConfig smollm2_like() {
 }
 
 TEST(ModelWork, CountsEveryWeightOfALayerOnceAToken) {
-  // 134,515,008 parameters, less the embedding and 61 norms of 576.
+  // 134,515,008 parameters, without the embedding and the 61 norms of 576.
   EXPECT_EQ(layer_products_per_token(smollm2_like()), 134515008.0 - 49152 * 576 - 61 * 576);
   EXPECT_EQ(head_products_per_row(smollm2_like()), 49152.0 * 576);
 }

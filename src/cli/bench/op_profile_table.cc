@@ -14,7 +14,7 @@ std::string_view phase_name(StepPhase phase) {
   return phase == StepPhase::kDecode ? "decode" : "prefill";
 }
 
-// Returns the ops of one phase, and the rest of its steps' time.
+// Returns the ops of one phase, and its steps' time outside ops as another op.
 std::vector<OpTotals> ops_of(const OpProfile& profile, StepPhase phase) {
   std::vector<OpTotals> ops;
   double outside = profile.phase(phase).seconds;

@@ -15,7 +15,7 @@ using testing::Not;
 constexpr MachineLimits kLimits = {
     .num_threads = 2, .read_gb_per_s = 40, .float32_gmac_per_s = 100, .bf16_gmac_per_s = 200};
 
-// Adds a decode step of which only the time outside its ops is not known.
+// Adds a decode step. The test knows all of its times except the time outside its ops.
 void add_decode_step(OpProfile& profile) {
   profile.begin_step(StepPhase::kDecode);
   profile.add({.op = "linear",

@@ -16,7 +16,7 @@ using Kind = AnswerPart::Kind;
 constexpr const char* kDim = "\x1b[2m";
 constexpr const char* kPlain = "\x1b[0m";
 
-// Returns whether styles are wanted there (https://no-color.org).
+// Returns whether to write styles to `out` (https://no-color.org).
 bool shows_styles(std::FILE* out) {
   const char* no_color = std::getenv("NO_COLOR");
   const char* terminal = std::getenv("TERM");
@@ -91,7 +91,8 @@ void AnswerPrinter::print_thought(const std::string& text) {
     if (!is_in_thought_) write(marks_.begin + "\n");
     write(text);
   } else {
-    // Each piece has both: whatever ends the program leaves the terminal as it was.
+    // Each piece sets and resets the style: however the program ends, the terminal is left as it
+    // was.
     std::fputs(kDim, out_);
     write(text);
     std::fputs(kPlain, out_);
@@ -110,7 +111,7 @@ void AnswerPrinter::end_call() {
   if (!call_) return;
   OrderedJson arguments =
       arguments_.empty() ? OrderedJson::object() : parse_ordered_json(arguments_);
-  if (arguments.is_discarded()) arguments = arguments_;  // of a call that was cut off
+  if (arguments.is_discarded()) arguments = arguments_;  // the call was cut off
   const OrderedJson call = {{"name", *call_}, {"arguments", std::move(arguments)}};
   write((is_at_line_start_ ? "" : "\n") + json_text(call) + "\n");
   ends_with_call_ = true;

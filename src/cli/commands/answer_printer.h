@@ -1,4 +1,4 @@
-// AnswerPrinter: prints the parts of an answer as they come; message_of(): what it is in the end.
+// AnswerPrinter: prints the parts of an answer as they arrive. message_of(): the message they make.
 #pragma once
 
 #include <cstdio>
@@ -12,11 +12,11 @@
 namespace pagoda {
 
 // Returns the parts of a whole answer as a message of the assistant, in OpenAI's shape: `content`,
-// `reasoning_content` and `tool_calls`, the last two where there are any.
+// and `reasoning_content` and `tool_calls` if there are any.
 OrderedJson message_of(const std::vector<AnswerPart>& parts);
 
-// A thought is dim on a terminal that has styles; elsewhere it stands between the model's marks. A
-// call is a line of JSON with `name` and `arguments`, once it is whole.
+// Prints a thought dim on a terminal with styles, else between the model's marks. Prints a call as
+// a line of JSON with `name` and `arguments` once it is complete.
 class AnswerPrinter {
  public:
   AnswerPrinter(std::FILE* out, const std::optional<AnswerParserOptions>& parsing);

@@ -28,12 +28,12 @@ struct ChatFlags {
   std::optional<std::string> history_file;
 };
 
-// Ctrl-C ends the answer at its next text, or the conversation where nothing is answered; a second
-// one during an answer, which may still wait for its first text, ends the process.
+// Ctrl-C ends the answer at its next piece of text or, between answers, the conversation. A second
+// Ctrl-C during an answer, which may still wait for its first text, ends the process.
 volatile std::sig_atomic_t interrupted = 0;
 
-// Prints the answer as it comes. Returns it as a message for the history: without its thought, as
-// templates have it.
+// Prints the answer as it arrives. Returns it as a message for the history, without its thought, as
+// templates expect.
 Result<OrderedJson> answer(ServedModel& model, const PromptSpec& spec,
                            const OrderedJson& messages) {
   PAGODA_ASSIGN_OR_RETURN(const PromptRequest request, make_chat_request(model, spec, messages));
@@ -59,7 +59,7 @@ Status converse(ChatFlags flags) {
   PAGODA_RETURN_IF_ERROR(read_named_files(flags.answer));
   PAGODA_ASSIGN_OR_RETURN(const std::unique_ptr<ServedModel> model, load(flags.engine));
   struct sigaction action = {};
-  // Without SA_RESTART: it also ends a read of the terminal.
+  // Without SA_RESTART, so that the signal also ends a read of the terminal.
   action.sa_handler = [](int) {
     if (interrupted) {
       std::signal(SIGINT, SIG_DFL);
@@ -82,7 +82,7 @@ Status converse(ChatFlags flags) {
     if (!line || line->empty()) break;
     if (const Status kept = editor.keep(*line); is_kept && !kept.ok()) {
       report_error(kept);
-      is_kept = false;  // one line is enough
+      is_kept = false;  // tells it only once
     }
     messages.push_back({{"role", "user"}, {"content", *line}});
     PAGODA_ASSIGN_OR_RETURN(OrderedJson message, answer(*model, flags.answer, messages));

@@ -1,4 +1,4 @@
-// `pagoda completions SHELL` and `pagoda man`, which write what is made of the program's flags.
+// `pagoda completions SHELL` and `pagoda man` print texts made from the program's flags.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
@@ -34,7 +34,7 @@ void add_completions_commands(CLI::App& app, CommandBody& body) {
   completions.callback([shell, &app, &body] {
     body = [shell, &app] { return print_text(completions_for(*shell, outline_of(app))); };
   });
-  // For packages alone, so that the help does not show it.
+  // Only packages need the page, so the help does not show this command.
   CLI::App& man = *app.add_subcommand("man", "Print the manual page");
   man.group("");
   man.callback([&app, &body] {

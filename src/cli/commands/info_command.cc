@@ -41,8 +41,8 @@ struct InfoFlags {
   std::string kv_cache_dtype = "auto";
 };
 
-// Returns the backends that the user asks about: all, or one that has to be there. `about`: what
-// its device says of itself.
+// Returns the backends that the user asks about: all, or one that must be available. `about`: the
+// description of that backend's device.
 Result<std::vector<Backend>> asked_backends(const std::string& device, std::string& about) {
   PAGODA_ASSIGN_OR_RETURN(const std::optional<Backend> backend, parse_device(device));
   if (!backend) return std::vector<Backend>(kBackends.begin(), kBackends.end());
@@ -99,7 +99,7 @@ void print_ops(const std::vector<Backend>& backends) {
   }
 }
 
-// Returns the formats of the cache that are asked about: one, or the usual ones.
+// Returns the KV cache formats to show: the one asked for, or the usual ones.
 std::vector<KvFormats> asked_formats(const std::string& dtype) {
   if (const auto formats = parse_kv_formats(dtype).value()) return {*formats};
   std::vector<KvFormats> all;
@@ -108,7 +108,7 @@ std::vector<KvFormats> asked_formats(const std::string& dtype) {
   return all;
 }
 
-// Prints which path attention takes, a format of the cache a line.
+// Prints which path attention takes, one line per format of the KV cache.
 void print_attention(const std::vector<Backend>& backends, const std::vector<KvFormats>& formats,
                      std::int64_t head_dim, std::string_view heads) {
   std::printf("\nattention by the KV cache's format, heads of %s\n", std::string(heads).c_str());
@@ -186,7 +186,7 @@ Result<ModelConfig> print_checkpoint(const std::string& name) {
 Status info(const InfoFlags& flags) {
   std::string about;
   PAGODA_ASSIGN_OR_RETURN(const std::vector<Backend> backends, asked_backends(flags.device, about));
-  std::set<int> head_dims;  // of a model
+  std::set<int> head_dims;  // the model's
   if (!flags.model.empty()) {
     PAGODA_ASSIGN_OR_RETURN(const ModelConfig config, print_checkpoint(flags.model));
     for (const LayerConfig& layer : config.layers) head_dims.insert(layer.attention().head_dim);

@@ -17,18 +17,18 @@ namespace pagoda {
 namespace {
 
 constexpr int kMostLines = 1000;
-constexpr int kLookAgainMs = 100;  // for an interruption
+constexpr int kLookAgainMs = 100;  // how often a wait looks for an interruption
 constexpr const char* kPrompt = "> ";
 using IsInterrupted = std::function<bool()>;
 
-// Sets a locale of UTF-8. libedit decodes what is typed by the locale, and would take bytes apart
+// Sets a UTF-8 locale: libedit decodes input by the locale, and would split characters into bytes
 // under another one.
 void use_utf8() {
   std::setlocale(LC_CTYPE, "");
   if (MB_CUR_MAX == 1) std::setlocale(LC_CTYPE, "C.UTF-8");
 }
 
-// Waits until standard input can be read; false where it was interrupted first.
+// Waits until standard input can be read; returns false if it was interrupted first.
 bool can_read(const IsInterrupted& is_interrupted) {
   pollfd input = {.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
   while (!is_interrupted()) {
@@ -37,8 +37,8 @@ bool can_read(const IsInterrupted& is_interrupted) {
   return false;
 }
 
-// Reads a character for libedit, whose own function tries again after a signal. Returns 1, 0 at the
-// end, or -1. Bytes that are no character are left out.
+// Reads a character for libedit, whose own function retries after a signal. Returns 1, 0 at the end
+// of the input, or -1. Bytes that are not a valid character are skipped.
 int read_character(EditLine* editor, wchar_t* to) {
   const IsInterrupted* is_interrupted = nullptr;
   el_get(editor, EL_CLIENTDATA, &is_interrupted);
@@ -70,7 +70,7 @@ std::filesystem::path default_history_file(const std::string& name) {
 
 class LineEditor::Terminal {
  public:
-  // `is_interrupted` outlives it.
+  // REQUIRES: `is_interrupted` outlives the terminal.
   Terminal(const std::filesystem::path& history_file, const IsInterrupted& is_interrupted)
       : editor_(el_init("pagoda", stdin, stdout, stderr)), history_(history_init()) {
     el_set(

@@ -1,5 +1,5 @@
-// LineEditor: lines that a user types, with the keys of libedit (https://thrysoee.dk/editline) to
-// edit them and to bring earlier ones back. ~/.editrc may bind other keys.
+// LineEditor: reads lines that a user types and edits with the keys of libedit
+// (https://thrysoee.dk/editline), which also recall earlier lines. ~/.editrc may bind other keys.
 #pragma once
 
 #include <filesystem>
@@ -12,26 +12,26 @@
 
 namespace pagoda {
 
-// Returns the file of earlier lines of `name`: $XDG_STATE_HOME/pagoda/NAME_history, or below
-// ~/.local/state; "" where neither is known.
+// Returns the history file of `name`: $XDG_STATE_HOME/pagoda/NAME_history, or the same below
+// ~/.local/state; "" if neither folder is known.
 std::filesystem::path default_history_file(const std::string& name);
 
-// From what is no terminal, lines are read as they are. Not thread-safe; one at a time.
+// Lines that do not come from a terminal are read as they are. Not thread-safe; one at a time.
 class LineEditor {
  public:
-  // Reads the history in `history_file`, if it is there; "": lines are kept nowhere.
-  // `is_interrupted` is asked while a terminal is waited for: a signal that comes just before the
-  // wait does not end it.
+  // Reads the history in `history_file`, if it exists; "": there is no file. `is_interrupted` is
+  // polled while a read waits for the terminal: a signal just before the wait does not end the
+  // wait.
   LineEditor(std::filesystem::path history_file, std::function<bool()> is_interrupted);
   LineEditor(const LineEditor&) = delete;
   LineEditor& operator=(const LineEditor&) = delete;
   ~LineEditor();
 
-  // Reads a line, without its end. Nothing: the input has ended, or the wait was interrupted.
+  // Reads a line, without its end. Returns nothing if the input ended or the wait was interrupted.
   std::optional<std::string> read();
 
-  // Keeps a line, for the next read() and in the file, which its owner alone can read; of many lines
-  // the last thousand. Errors: the file cannot be written.
+  // Adds a line to the history, for the next read() and in the file, which only its owner can read.
+  // The file has the last thousand lines. Errors: the file cannot be written.
   Status keep(const std::string& line);
 
  private:

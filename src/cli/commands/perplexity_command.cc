@@ -65,11 +65,11 @@ Result<Score> score(const PerplexityFlags& flags, const EngineFlags& engine,
   return total;
 }
 
-// A score beside that of another format of the KV cache.
+// A score compared with that of another KV cache format.
 struct Comparison {
-  std::string kv_cache_dtype;  // the other one's
-  double perplexity = 0;       // the other one's
-  double ratio = 0;            // of the score's perplexity to the other one's
+  std::string kv_cache_dtype;  // the other format's
+  double perplexity = 0;       // the other format's
+  double ratio = 0;            // this score's perplexity over the other format's
   double mean_difference = 0;  // of log-probabilities
   double largest_difference = 0;
 };
@@ -85,7 +85,7 @@ Comparison compare(const Score& score, const Score& other) {
   return result;
 }
 
-// Scores the text once more, with --compare's format, and compares.
+// Scores the text again with --compare's format, and compares the two scores.
 Result<std::optional<Comparison>> compare_formats(const PerplexityFlags& flags,
                                                   const std::string& text, const Score& total) {
   if (flags.compared_dtype.empty()) return std::optional<Comparison>();

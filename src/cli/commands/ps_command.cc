@@ -28,7 +28,7 @@ struct RunningServer {
   std::string model, device, context, requests, url;
 };
 
-// Asks a server for an object. kUnavailable: it answers with something else.
+// Asks a server for a JSON object. kUnavailable: the answer is something else.
 Result<json> ask_object(const ServerAccess& server, const std::string& path) {
   PAGODA_ASSIGN_OR_RETURN(const HttpAnswer answer, ask_server(server, path));
   json body = parse_json(answer.body);
@@ -37,7 +37,7 @@ Result<json> ask_object(const ServerAccess& server, const std::string& path) {
                      answer.status, error_message(answer.body));
 }
 
-// Returns what stands at a name, as text; "?" where nothing does, as other servers may answer.
+// Returns the value of a name as text; "?" if it is absent, as in answers of other servers.
 std::string text_of(const json& object, const char* name) {
   const auto found = object.find(name);
   if (found == object.end()) return "?";
@@ -63,8 +63,8 @@ void print(const RunningServer& row) {
               row.context.c_str(), row.requests.c_str(), row.url.c_str());
 }
 
-// Prints a row for each server that answers, and why of each that does not. Returns the exit code
-// of the last of these, or success.
+// Prints a row for each server that answers, and an error for each that does not. Returns the exit
+// code of the last error, or success.
 int list_servers(const PsFlags& flags) {
   int code = kExitOk;
   bool has_head = false;

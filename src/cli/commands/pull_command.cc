@@ -1,4 +1,4 @@
-// pagoda pull: brings a model onto this machine.
+// pagoda pull: downloads a model to this machine.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>

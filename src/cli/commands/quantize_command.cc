@@ -1,4 +1,4 @@
-// pagoda quantize: a checkpoint as a GGUF file of fewer bits.
+// pagoda quantize: converts a checkpoint to a GGUF file of fewer bits.
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>

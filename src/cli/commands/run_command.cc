@@ -51,7 +51,7 @@ json prompt_logprobs_json(const std::vector<std::optional<TokenLogprobs>>& logpr
   return list;
 }
 
-// Takes a whole answer apart.
+// Splits a whole answer into its parts.
 std::vector<AnswerPart> parts_of(const PromptRequest& prompt, const TimedAnswer& answer) {
   TextPiece whole = {.text = answer.text, .finish_reason = answer.finish_reason};
   return AnswerReader(prompt.parsing).parts_of(whole);
@@ -86,7 +86,7 @@ json answer_json(const ServedModel& model, const PromptRequest& prompt, const Ti
   return line;
 }
 
-// Reads the prompts of the flags. `prompts`: the text of flags.prompts_file.
+// Reads the prompts that the flags name. `prompts`: the text of flags.prompts_file.
 Result<std::vector<PromptRequest>> read_requests(const ServedModel& model, const RunFlags& flags,
                                                  const std::string& prompts) {
   std::vector<PromptRequest> requests;
@@ -112,7 +112,7 @@ Result<std::vector<PromptRequest>> read_requests(const ServedModel& model, const
   return requests;
 }
 
-// Says on stderr, in one line, that an answer was cut off. `which` is "" or " to prompt 2".
+// Prints a line on stderr if an answer was cut off. `which` is "" or " to prompt 2".
 void say_if_cut(const ServedModel& model, const TextRequest& request, const TimedAnswer& answer,
                 const std::string& which = "") {
   if (answer.finish_reason != FinishReason::kLength) return;
@@ -125,7 +125,7 @@ void say_if_cut(const ServedModel& model, const TextRequest& request, const Time
   std::fprintf(stderr, "[the answer%s stopped at %s]\n", which.c_str(), limit.c_str());
 }
 
-// Runs one prompt and prints its text as it comes.
+// Runs one prompt and prints its text as it arrives.
 Status run_streamed(ServedModel& model, const PromptRequest& prompt) {
   const TextRequest& request = prompt.text;
   const Clock::TimePoint start = Clock::system().now();

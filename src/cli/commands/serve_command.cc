@@ -38,11 +38,11 @@ struct ServeFlags {
   double shutdown_timeout_s = 30;
   std::string log_level = "info";
   std::string log_format = "text";
-  std::string config_file;  // read before the command line is (flag_sources.h)
+  std::string config_file;  // read before the command line is parsed (flag_sources.h)
 };
 
-// The signals that end a server. They are blocked in this thread, and in those that it starts, until
-// release() or the end: serve() alone sees the first one, the next ends the process by itself.
+// The signals that end a server, blocked in this thread and in the threads that it starts until
+// release() or destruction. So serve() alone receives the first one; the next ends the process.
 class EndSignals {
  public:
   EndSignals() {
@@ -60,20 +60,20 @@ class EndSignals {
     sigwait(&signals_, &signal);
   }
   void release() const { pthread_sigmask(SIG_UNBLOCK, &signals_, nullptr); }
-  // Ends the process if one has come.
+  // Ends the process if one of the signals is pending.
   void take() const {
     sigset_t pending;
     sigpending(&pending);
     if (sigismember(&pending, SIGINT) != 1 && sigismember(&pending, SIGTERM) != 1) return;
     release();
-    pthread_sigmask(SIG_BLOCK, &signals_, nullptr);  // where the parent process has it ignored
+    pthread_sigmask(SIG_BLOCK, &signals_, nullptr);  // reached if the process ignores the signal
   }
 
  private:
   sigset_t signals_;
 };
 
-// Returns where clients find the server. An IPv6 address stands in brackets there.
+// Returns the URL for clients, with brackets around an IPv6 address.
 std::string url_of(const ServerOptions& options, std::uint16_t port) {
   if (!options.path.empty()) return "unix:" + options.path;
   const bool is_v6 = options.host.find(':') != std::string::npos;
@@ -81,8 +81,8 @@ std::string url_of(const ServerOptions& options, std::uint16_t port) {
                      is_v6 ? "[" + options.host + "]" : options.host, port);
 }
 
-// Calls load() on a thread of its own. Loading can't be broken off and leaves nothing behind, so a
-// signal meanwhile ends the process.
+// Calls load() on another thread. Loading cannot be interrupted and leaves nothing to clean up, so
+// a signal during it ends the process.
 Result<std::unique_ptr<ServedModel>> load_unless_interrupted(const EngineFlags& flags,
                                                              const EndSignals& signals) {
   std::future<Result<std::unique_ptr<ServedModel>>> loading =
@@ -107,11 +107,11 @@ Status serve(ServeFlags& flags) {
   }
   PAGODA_ASSIGN_OR_RETURN(flags.server.api_keys, read_api_keys(flags.api_keys));
   const EndSignals signals;
-  const LogThread log_thread;  // outlives all that log
+  const LogThread log_thread;  // outlives all code that logs
   spdlog::set_level(spdlog::level::from_str(flags.log_level));
   if (flags.log_format == "json") flags.server.log_format = LogFormat::kJson;
   use_log_format(flags.server.log_format);
-  std::unique_ptr<ServedModel> model;  // outlives the server, which is there before it
+  std::unique_ptr<ServedModel> model;  // declared first, so that it outlives the server
   PAGODA_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, Server::listen(flags.server));
   PAGODA_ASSIGN_OR_RETURN(model, load_unless_interrupted(flags.engine, signals));
   server->serve(*model, flags.served_model_names.empty() ? names_in_api(flags.engine, *model)

@@ -13,7 +13,7 @@ void append(std::vector<T>& to, std::vector<T>& from) {
   to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
 }
 
-// Adds a piece to the answer; the first token ends the prefill.
+// Adds a piece to the answer; the piece with the first token ends the prefill.
 Status add_piece(TextPiece& piece, Clock::TimePoint start, TimedAnswer& answer) {
   if (!piece.error.ok()) return piece.error;
   const double elapsed = seconds_between(start, piece.time);

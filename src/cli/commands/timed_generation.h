@@ -1,5 +1,5 @@
-// TimedGeneration: one prompt through the engine to its whole answer, with the times that `run`
-// prints; `chat` and `perplexity` use it too.
+// TimedGeneration: runs prompts to whole answers, with the times that `run` prints; `chat` and
+// `perplexity` use it too.
 #pragma once
 
 #include <functional>
@@ -21,16 +21,16 @@ struct TimedAnswer {
   FinishReason finish_reason = FinishReason::kNone;
   std::uint64_t logits_hash = 0;
   double prefill_s = 0;  // from the submission to the first token
-  double decode_s = 0;   // from there to the last
+  double decode_s = 0;   // from the first token to the last
 };
 
-// Takes pieces until the generation is finished; `on_piece` sees each as it comes. `start` is
-// when it was submitted.
+// Takes pieces until the generation is finished, and calls `on_piece` with each as it arrives.
+// start: when the prompt was submitted.
 Result<TimedAnswer> collect(TextGeneration& generation, Clock::TimePoint start,
                             const std::function<void(const TextPiece&)>& on_piece = {});
 
-// Submits all prompts and takes their pieces as they come; the answers are in the prompts' order,
-// each with its own times.
+// Submits all prompts and collects their pieces as they arrive. The answers are in the prompts'
+// order, each with its own times.
 Result<std::vector<TimedAnswer>> generate_together(ServedModel& model,
                                                    const std::vector<TextRequest>& requests);
 

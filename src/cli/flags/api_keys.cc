@@ -28,7 +28,7 @@ std::optional<Sha256Digest> digest_of_hex(std::string_view hex) {
   return digest;
 }
 
-// Reads a key. source: the name of its place in errors.
+// Reads a key. source: where it is from, for errors.
 Result<Sha256Digest> read_key(const std::string& source, std::string_view key) {
   std::optional<Sha256Digest> digest = sha256(key);
   if (!is_visible_ascii(key)) {

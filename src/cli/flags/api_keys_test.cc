@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-// Matches a key by what a client sends, and its name.
+// Matches a key by the text that a client sends, and by its name.
 auto is_key(const std::string& key, const std::string& name = "") {
   return AllOf(Field(&ApiKey::digest, sha256(key)), Field(&ApiKey::name, name));
 }

@@ -25,26 +25,25 @@ struct EngineFlags {
   std::string generation_config = "auto";
 };
 
-// Adds MODEL, --device, --threads, --int8-activations, --seed: what every subcommand that loads a
-// model takes.
+// Adds MODEL, --device, --threads, --int8-activations, --seed: the flags of every subcommand that
+// loads a model.
 void add_model_flags(CLI::App& command, EngineFlags& flags);
-// Adds --max-model-len, --block-size, the KV cache's flags and the batch's, which all of them take
-// besides.
+// Adds --max-model-len, --block-size, the KV cache's flags and the batch's flags, for the same
+// subcommands.
 void add_batching_flags(CLI::App& command, EngineFlags& flags);
 
-// Adds --generation-config, which those take besides whose answers are sampled.
+// Adds --generation-config, for the subcommands that sample answers.
 void add_sampling_flags(CLI::App& command, EngineFlags& flags);
 
-// Resolves the model's name and the flags' words; loads, with a progress bar on a terminal. A model
-// without a tokenizer is refused unless token ids will do.
+// Resolves the model's name and the flags' values and loads the model, with a progress bar on a
+// terminal. A model without a tokenizer is refused, except with kTokenIdsWillDo.
 enum class Text { kNeeded, kTokenIdsWillDo };
 Result<std::unique_ptr<ServedModel>> load(const EngineFlags& flags, Text text = Text::kNeeded);
 
-// Returns the names under which the API knows the model: its file's first, then the one that was
-// typed.
+// Returns the model's names in the API: first the name from its file, then the name that was typed.
 std::vector<std::string> names_in_api(const EngineFlags& flags, const ServedModel& model);
 
-// Returns the backend of a name; "auto" is absent.
+// Returns the backend of this name; absent for "auto".
 Result<std::optional<Backend>> parse_device(const std::string& name);
 
 }  // namespace pagoda

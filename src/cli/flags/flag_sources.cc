@@ -18,17 +18,17 @@ namespace {
 
 constexpr std::string_view kCommand = "serve";
 constexpr std::string_view kConfigFlag = "--config";
-// Its variable has rules of its own (api_keys.h).
+// The variable of --api-key has its own rules (api_keys.h).
 constexpr std::string_view kKeyFlag = "api-key";
 constexpr std::string_view kVariablePrefix = "PAGODA_";
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
-// Variables of no flag, behind the prefix: those that this process reads, and those of the files
-// around it.
+// Variables that are not flags, without the prefix: those that this process reads, and those that
+// other files of the project read.
 constexpr std::string_view kOtherVariables[] = {"API_KEY", "CPU_ISA", "MODEL_DIR",
                                                 "MODEL",   "PYTHON",  "RUST"};
 
-// Returns the long names that arguments give, without dashes and values.
+// Returns the long flag names in `arguments`, without dashes and values.
 std::set<std::string> names_given(const std::vector<std::string>& arguments) {
   std::set<std::string> names;
   for (const std::string& argument : arguments) {
@@ -47,7 +47,7 @@ std::optional<std::string> config_file(const std::vector<std::string>& arguments
   return {};
 }
 
-// Appends a flag as a command line gives it: a switch by its name where it is on.
+// Appends a flag in the form of a command line; a switch is appended by its name if it is on.
 Status append_flag(const CLI::Option& option, const std::string& source,
                    const std::vector<std::string>& values, std::vector<std::string>& arguments) {
   const std::string name = "--" + option.get_lnames().front();
@@ -94,7 +94,7 @@ Status add_environment(const CLI::App& command, const Environment& environment,
 
 Result<std::vector<CLI::ConfigItem>> read_items(const std::string& file) {
   PAGODA_ASSIGN_OR_RETURN(std::string text, read_prompt_text(std::string(kConfigFlag), file));
-  // Some editors write one.
+  // Some editors write a byte-order mark.
   if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
   std::istringstream stream(text);
   try {
@@ -143,7 +143,7 @@ Result<std::vector<std::string>> with_other_sources(const CLI::App& app,
 }
 
 std::vector<std::string> mistyped_variables(const CLI::App& app, const char* const* variables) {
-  // Without the prefix, by which all names would be near one another.
+  // Names are compared without the prefix, which would make all of them similar.
   std::vector<std::string> known(std::begin(kOtherVariables), std::end(kOtherVariables));
   for (const CLI::Option* option : app.get_subcommand(std::string(kCommand))->get_options()) {
     for (const std::string& flag : option->get_lnames())
@@ -156,7 +156,7 @@ std::vector<std::string> mistyped_variables(const CLI::App& app, const char* con
     variable.remove_prefix(kVariablePrefix.size());
     const std::string name(variable.substr(0, variable.find('=')));
     if (std::ranges::find(known, name) != known.end()) continue;
-    // Others may be of other programs', as those of the tests.
+    // A name that is not similar to any may belong to another program, such as the tests.
     if (const auto nearest = nearest_name(name, known))
       lines.push_back(fmt::format(
           "{0}{1}: nothing reads this variable of the environment; did you mean {0}{2}?",

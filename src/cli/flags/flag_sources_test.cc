@@ -87,7 +87,7 @@ TEST_F(FlagSourcesTest, AFileMayBeginWithAByteOrderMark) {
 }
 
 TEST_F(FlagSourcesTest, MistypedVariablesAreTold) {
-  // With those that Kubernetes sets for a service of this name, and the tests for themselves.
+  // Among them are variables that Kubernetes sets for a service named pagoda, and the tests' own.
   const char* const variables[] = {"HOME=/root",
                                    "PAGODA_PORT=8080",
                                    "PAGODA_NUM_GPU_BLOCKS_OVERRIDE=1",

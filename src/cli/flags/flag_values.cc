@@ -39,7 +39,7 @@ constexpr Unit kUnits[] = {{"", 1},
                            {"GiB", kBinary* kBinary* kBinary},
                            {"TiB", kBinary* kBinary* kBinary* kBinary}};
 
-// Parses decimal notation, or inf.
+// Parses a decimal number, or inf.
 std::optional<double> parse_real(std::string_view text) {
   if (text == "inf") return std::numeric_limits<double>::infinity();
   if (text.find_first_of(kDigits) == std::string_view::npos ||

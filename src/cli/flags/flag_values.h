@@ -1,8 +1,9 @@
 // Checks of a flag's value. They refuse in a user's words,
 //   pagoda: --port: expected a whole number of 0 to 65535, got 70000
-// and write numbers plainly for the parser, which would read "010" as eight and "8k" not at all.
+// and rewrite numbers for the parser, which would read "010" as eight and would not read "8k".
 //
-// Every flag with a number or a choice takes one of them, by ->transform() (numbers) or ->check().
+// Every flag with a number or a choice has one of these checks, by ->transform() (numbers) or
+// ->check().
 #pragma once
 
 #include <fmt/format.h>
@@ -21,28 +22,30 @@ namespace pagoda {
 
 // Reads "8192", "8k" (thousands), "8K" or "8KiB" (times 1024), "0.5M", "4G", "512MB" and so on: k,
 // m, g and t count in thousands, as do KB, MB, GB and TB; K, M, G, T and KiB, MiB, GiB, TiB in
-// steps of 1024, as vLLM has it. Nothing where it is no such text, no whole number, or beyond 2^53.
+// steps of 1024, as in vLLM. Returns nothing for other text, a number that is not whole, or one
+// above 2^53.
 std::optional<std::int64_t> parse_amount(std::string_view text);
 
 // Returns names as a list: "auto, cpu or mlx".
 std::string listed(const std::vector<std::string>& names);
-// Returns the names of such a list.
+// Returns the names in a list that listed() made.
 std::vector<std::string> names_listed(std::string_view list);
 
-// The type_name() of flags and arguments that name a file or a folder: shells complete them so.
+// The type_name() of flags and arguments that name a file or a folder; shells complete these as
+// paths.
 inline constexpr const char* kPathType = "PATH";
 
 CLI::Validator one_of(std::vector<std::string> names);
 CLI::Validator real_number(double least = -std::numeric_limits<double>::infinity(),
                            double most = std::numeric_limits<double>::infinity());
-// Checks the path of an URL, "/" and "/llm/" as "" and "/llm": of letters, digits and "-._~"
-// between slashes, and none of its parts "." or "..".
+// Checks the path of a URL, and rewrites "/" to "" and "/llm/" to "/llm". Its parts have letters,
+// digits and "-._~", and none is "." or "..".
 CLI::Validator path_prefix();
 
 namespace flag_values {
 
-// Returns the decimal digits of a whole number, parse_amount's too, without zeros in front; "" of
-// none.
+// Returns the decimal digits of a whole number, without leading zeros; also of a number that only
+// parse_amount() reads. "" if the text is not a whole number.
 std::string plain_digits(std::string_view text);
 
 template <std::integral T>

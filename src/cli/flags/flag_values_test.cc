@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Returns what the check makes of a text: the text for the parser, or the error.
+// Returns the text that the check passes to the parser, or the check's error.
 std::string checked(const CLI::Validator& check, std::string text) {
   const std::string error = check(text);
   return error.empty() ? text : error;

@@ -25,7 +25,7 @@ constexpr FormatName kLlamaCppNames[] = {{"f32", KvFormat::kFloat32},
                                          {"q8_0", KvFormat::kInt8},
                                          {"q4_0", KvFormat::kInt4}};
 
-// Names that other engines, or other flags, have for a format or in its place.
+// Names of other engines or other flags, each with the format to use instead.
 constexpr FormatName kForeignNames[] = {
     {"float", KvFormat::kFloat32}, {"f32", KvFormat::kFloat32}, {"fp32", KvFormat::kFloat32},
     {"half", KvFormat::kFloat16},  {"f16", KvFormat::kFloat16}, {"fp16", KvFormat::kFloat16},
@@ -57,7 +57,8 @@ std::optional<KvFormat> format_of(std::string_view text) {
   return format_of(kVllmNames, text);
 }
 
-// Returns the end of a refusal. name_of: how the flag calls a format; names: all that it takes.
+// Returns the end of an error: what to use instead. name_of: the flag's name of a format; names:
+// all that the flag takes.
 template <typename NameOf>
 std::string instead_of(std::string_view text, NameOf&& name_of,
                        const std::vector<std::string>& names) {
@@ -87,7 +88,7 @@ Status refused(std::string_view text) {
       text, instead);
 }
 
-// Reads "k:int8,v:int4"; nothing where it is no pair of known formats.
+// Reads "k:int8,v:int4"; returns nothing if the text is not a pair of known formats.
 std::optional<KvFormats> pair_of(std::string_view text) {
   const std::size_t comma = text.find(',');
   if (comma == std::string_view::npos) return std::nullopt;

@@ -18,9 +18,9 @@ using nlohmann::json;
 
 namespace {
 
-constexpr int kDefaultMaxTokens = 128;  // of `run`; the server's are OpenAI's, chat's the room
+constexpr int kDefaultMaxTokens = 128;  // for `run`; `chat` may use the rest of the context
 
-// The visitors below take every field once: the flags and the JSON names are the same lists.
+// These functions pass every field to a visitor once, so that flags and JSON names have one list.
 
 template <typename Visitor>
 void for_each_source(PromptSpec& spec, Visitor&& visit) {
@@ -70,7 +70,7 @@ struct FlagAdder {
   void operator()(const char* name, bool& value, const char* help) {
     command.add_flag(flag(name), value, help);
   }
-  // The process's --seed serves every prompt that has none as its own, unless it is 0.
+  // Adds no flag for the seed: `run` takes a prompt's missing seed from --seed, unless that is 0.
   void operator()(const char*, std::optional<std::uint64_t>&, const char*) {}
   void operator()(const char* name, std::optional<int>& value, const char* help) {
     command.add_option(flag(name), value, help)->transform(whole_number<int>());
@@ -93,7 +93,7 @@ struct FlagAdder {
   }
 };
 
-// Reads with JSON's types as they are: no fraction becomes an integer, no number a flag.
+// Reads fields without converting JSON's types: a fraction is no integer, and a number is no bool.
 struct JsonReader {
   const json& object;
   Status status;
@@ -206,8 +206,8 @@ int num_sources(const PromptSpec& spec) {
          spec.chat.has_value();
 }
 
-// Returns the conversation that the flags make. It keeps the order of keys, which templates may
-// print.
+// Returns the conversation that the flags make. It keeps the order of keys, since templates may
+// print them.
 OrderedJson messages_of(const PromptSpec& spec) {
   OrderedJson messages = OrderedJson::array();
   if (spec.system) messages.push_back({{"role", "system"}, {"content", *spec.system}});
@@ -255,8 +255,7 @@ Result<std::optional<GrammarRequest>> grammar_of(const PromptSpec& spec) {
   return asked.empty() ? std::nullopt : std::optional(std::move(asked.front()));
 }
 
-// Makes the request of a prompt that is tokens; `fallback`: the most tokens of an answer where the
-// flags say none.
+// Makes the request of a prompt of token ids. `fallback`: max_tokens if the flags do not set it.
 Result<TextRequest> text_request_of(const ServedModel& model, const PromptSpec& spec,
                                     std::vector<int> token_ids, int fallback,
                                     const std::optional<GrammarRequest>& grammar) {
@@ -276,7 +275,8 @@ Result<TextRequest> text_request_of(const ServedModel& model, const PromptSpec& 
   return request;
 }
 
-// Makes the request of a conversation's next answer; `fallback` as above.
+// Makes the request of a conversation's next answer. `fallback`: max_tokens if the flags do not set
+// it.
 Result<PromptRequest> chat_request_of(const ServedModel& model, const PromptSpec& spec,
                                       const OrderedJson& messages, int fallback) {
   PAGODA_ASSIGN_OR_RETURN(const ToolUse tools, tools_of(spec));
@@ -311,7 +311,7 @@ Status read_prompt(PromptSpec& spec) {
 
 namespace {
 
-// Puts the text of a file in the place of its name, unless `is_json`.
+// Replaces a file's name by the text of the file, unless `is_json`.
 Status read_named_file(const char* flag, const char* expected, bool is_json, std::string& text) {
   if (is_json) return ok_status();
   std::error_code error;

@@ -20,7 +20,7 @@ const CLI::App& chosen_command(const CLI::App& app) {
   return chosen.empty() ? app : chosen_command(*chosen.front());
 }
 
-// Returns "pagoda bench serve" of `serve`.
+// Returns a command's name with its parents: "pagoda bench serve" for `serve`.
 std::string full_name(const CLI::App& command) {
   const CLI::App* parent = command.get_parent();
   return (parent == nullptr ? "" : full_name(*parent) + " ") + command.get_name();
@@ -70,8 +70,8 @@ std::string missing_argument(const CLI::App& command) {
   return fmt::format("expected a subcommand: {}; got none", listed(subcommand_names(command)));
 }
 
-// Returns a clearer message where the parser complains of a number of values. Its own message
-// starts with the option's name.
+// Returns a clearer message for a wrong number of values. The parser's own message starts with the
+// option's name.
 std::string wrong_number_of_values(const CLI::App& command, const std::string& message) {
   const std::string name = message.substr(0, message.find(':'));
   const CLI::Option* option = command.get_option_no_throw(name);
@@ -81,8 +81,8 @@ std::string wrong_number_of_values(const CLI::App& command, const std::string& m
   return fmt::format("{}: expected a value, got none", name);
 }
 
-// Returns the message about a wrong value. Only flags without a value are not checked before it is
-// converted.
+// Returns the message about a wrong value. A flag that takes a value checks it first, so the value
+// is that of a flag without one.
 std::string wrong_value(const CLI::App& command, const std::string& message) {
   for (const CLI::Option* option : command.get_options()) {
     if (option->count() == 0 || option->get_items_expected_max() > 0) continue;
@@ -97,7 +97,8 @@ std::string wrong_value(const CLI::App& command, const std::string& message) {
 
 std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App& command = chosen_command(app);
-  // Its name is the subcommand's where an argument is left over, so the code tells the kind.
+  // An argument that is left over gives an error named after the subcommand; its code tells the
+  // kind.
   switch (static_cast<CLI::ExitCodes>(error.get_exit_code())) {
     case CLI::ExitCodes::RequiredError:
     case CLI::ExitCodes::ExtrasError: {

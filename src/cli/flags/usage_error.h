@@ -1,4 +1,4 @@
-// The error for a command line that was typed wrong, in a user's words, on one line.
+// The error message for a wrong command line, in a user's words, on one line.
 #pragma once
 
 #include <optional>
@@ -11,16 +11,16 @@ class ParseError;
 
 namespace pagoda {
 
-// Returns why `app` did not parse: names the argument, what was expected and what came.
+// Returns why `app` did not parse: names the argument, what was expected and what was given.
 std::string usage_error(const CLI::App& app, const CLI::ParseError& error);
 
-// Returns the error for "--flag=" with nothing behind it: the parser would take the next argument
-// for its value. Nothing where there is no such argument.
+// Returns the error for "--flag=" without a value: the parser would take the next argument as its
+// value. Returns nothing if there is no such argument.
 std::optional<std::string> empty_value_error(const CLI::App& app, int argc,
                                              const char* const* argv);
 
-// Returns the error for a value that is not UTF-8, once `app` has parsed: values reach JSON and the
-// log. Paths alone may have any bytes.
+// Returns the error for a value that is not UTF-8, after `app` has parsed: values reach JSON and
+// the log. Only paths may have other bytes.
 std::optional<std::string> bytes_error(const CLI::App& app);
 
 }  // namespace pagoda

@@ -17,7 +17,7 @@ FlagOutline outline_of_flag(const CLI::Option& option) {
   flag.help = option.get_description();
   flag.is_required = option.get_required();
   if (option.get_items_expected_max() == 0) return flag;
-  // The type's name ends with the values that there are, by one_of().
+  // After one_of(), the type's name ends with the allowed values.
   const std::string type = option.get_type_name();
   const std::size_t end = std::min(type.find(':'), type.size());
   flag.value = end == 0 ? "TEXT" : type.substr(0, end);

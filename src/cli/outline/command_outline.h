@@ -1,6 +1,5 @@
-// CommandOutline: a command with its flags and its own commands, as the parser's definition has
-// them. The man page and the shells' completions are written from it, so that neither can lack a
-// flag or keep one that is gone.
+// CommandOutline: a command with its flags and its own commands, as defined for the parser. The man
+// page and shell completions are written from it, so they have exactly the parser's flags.
 #pragma once
 
 #include <string>
@@ -13,19 +12,19 @@ class App;
 namespace pagoda {
 
 struct FlagOutline {
-  std::vector<std::string> names;  // "-h" and "--help"; of a positional "MODEL"
+  std::vector<std::string> names;  // "-h" and "--help"; "MODEL" for a positional
   std::string help;
-  std::string value;  // the kind of its value, as --help has it; empty: it takes none
-  std::vector<std::string> choices;  // all values that there are; empty: any of that kind
-  std::string default_value;         // empty: none is told
-  bool is_path = false;              // of a file or a folder
+  std::string value;                 // the kind of its value, as in --help; empty: takes no value
+  std::vector<std::string> choices;  // the allowed values; empty: any of that kind
+  std::string default_value;         // empty: not shown
+  bool is_path = false;              // the value is a file or a folder
   bool is_positional = false;
   bool is_required = false;
   bool may_be_repeated = false;
 };
 
 struct CommandOutline {
-  std::string name;  // from the program's on: "pagoda bench serve"
+  std::string name;  // with all parents: "pagoda bench serve"
   std::string help;
   std::vector<FlagOutline> flags;  // positionals too, in their order
   std::vector<CommandOutline> commands;
@@ -36,7 +35,7 @@ struct CommandOutline {
 // Returns the outline of a program, without commands that its help hides.
 CommandOutline outline_of(const CLI::App& app);
 
-// Returns a command and all below it, itself first; the pointers are into `command`.
+// Returns a command, then all commands below it; the pointers are into `command`.
 std::vector<const CommandOutline*> with_all_below(const CommandOutline& command);
 
 }  // namespace pagoda

@@ -1,4 +1,4 @@
-// Outlines have every command and flag, and so has all that is written from them.
+// Outlines have every command and flag, and so have the texts that are written from them.
 #include "cli/outline/command_outline.h"
 
 #include <gmock/gmock.h>
@@ -38,7 +38,7 @@ const FlagOutline* find_flag(const CommandOutline& program, const std::string& c
   return nullptr;
 }
 
-// Fails the test where `program` lacks a flag of `app` or of a command below it.
+// Fails the test if `program` lacks a flag of `app` or of a command below it.
 void expect_all_of(const CLI::App& app, const std::string& name, const CommandOutline& program) {
   for (const CLI::Option* option : app.get_options()) {
     for (const std::string& flag : option->get_lnames())

@@ -16,7 +16,7 @@ std::string replaced(std::string text, std::string_view what, std::string_view b
   return text;
 }
 
-// Returns the patterns of a `case` that are the names of all commands but the program itself.
+// Returns patterns for `case`: the names of all commands except the program itself.
 std::string patterns_of_commands(const CommandOutline& program, std::string_view separator) {
   std::vector<std::string> names;
   for (const CommandOutline* command : with_all_below(program)) {
@@ -65,7 +65,7 @@ std::string zsh_function(const CommandOutline& command) {
   return "_" + replaced(command.name, " ", "_");
 }
 
-// Returns ":kind:action", "" of a flag without a value.
+// Returns ":kind:action"; "" for a flag without a value.
 std::string zsh_value(const FlagOutline& flag) {
   if (flag.value.empty()) return "";
   std::string action = " ";
@@ -74,8 +74,8 @@ std::string zsh_value(const FlagOutline& flag) {
   return fmt::format(":{}:{}", flag.is_positional ? flag.names[0] : flag.value, action);
 }
 
-// Returns a specification for each name of a flag, as zsh wants them. Each of the names takes the
-// value.
+// Returns one specification per name of a flag, as zsh requires. With each of the names the flag
+// takes its value.
 std::string zsh_specifications(const FlagOutline& flag) {
   if (flag.is_positional)
     return " \\\n    " + zsh_quoted((flag.is_required ? ":" : "::") + zsh_value(flag).substr(1));
@@ -192,7 +192,8 @@ std::string zsh_completions(const CommandOutline& program) {
       "#compdef pagoda\n# zsh completion for pagoda, printed by `pagoda completions zsh`.\n\n";
   for (const CommandOutline* command : with_all_below(program))
     text += command->commands.empty() ? zsh_leaf(*command) : zsh_group(*command);
-  // Read by autoload it is the function's body; sourced, it registers the function.
+  // If zsh autoloads the file, it is the function's body; if it is sourced, it registers the
+  // function.
   return text +
          "if [[ $zsh_eval_context[-1] == loadautofunc ]]; then\n  _pagoda \"$@\"\nelse\n"
          "  compdef _pagoda pagoda\nfi\n";

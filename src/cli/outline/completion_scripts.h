@@ -1,5 +1,4 @@
-// Scripts by which shells complete the program's commands, flags and their values, where these are
-// a few words or files.
+// Scripts with which shells complete commands and flags, and values that are a few words or files.
 #pragma once
 
 #include <string>
@@ -8,7 +7,7 @@
 
 namespace pagoda {
 
-// Returns a script for bash 3.2 or newer, which its owner sources.
+// Returns a script for bash 3.2 or newer, for the user to source.
 std::string bash_completions(const CommandOutline& program);
 // Returns a file named _PROGRAM for a folder of zsh's `fpath`.
 std::string zsh_completions(const CommandOutline& program);

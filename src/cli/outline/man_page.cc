@@ -8,7 +8,7 @@
 namespace pagoda {
 namespace {
 
-// Returns the text as the formatter shows it, a hyphen as the one that a shell reads.
+// Escapes text for the formatter. Hyphens stay ASCII, so that flags can be pasted into a shell.
 std::string roff(std::string_view text) {
   std::string escaped;
   if (text.starts_with('.') || text.starts_with('\'')) escaped += "\\&";
@@ -39,7 +39,7 @@ std::string italic(std::string_view text) {
   return "\\fI" + roff(text) + "\\fR";
 }
 
-// Returns what stands behind a command's name: "[FLAGS] MODEL".
+// Returns the text after a command's name: "[FLAGS] MODEL".
 std::string arguments_of(const CommandOutline& command) {
   std::string text = " [" + italic("FLAGS") + "]";
   for (const FlagOutline& flag : command.flags) {

@@ -67,7 +67,7 @@ void RowChanges::add_rules(const TokenRules& rules, std::span<const int> output)
   if (!rules.allowed_tokens.empty()) add_mask(rules.allowed_tokens);
 }
 
-// Adds a mask of a row. A row has one mask in the end: what all of its masks allow.
+// Adds a mask to the row. A row's masks become one, which allows what all of them allow.
 void RowChanges::add_mask(std::span<const std::uint32_t> mask) {
   if (mask_of_.back() < 0) {
     mask_of_.back() = num_masks_++;

@@ -1,9 +1,8 @@
-// RowChanges: the changes that requests make to a step's logits before they are drawn, for ops to
-// do on the device: biases, bans and masks. Penalties come behind them
-// (sampling/device/row_penalties.h).
+// RowChanges: the changes that requests make to a step's logits before the draw (biases, bans and
+// masks), for ops to apply on the device. Penalties follow them (sampling/device/row_penalties.h).
 //
-// The Sampler's changes, in its order, to the same bits. Processors of logits and DRY are the
-// Sampler's alone. Thread-compatible.
+// The results have the bits of the Sampler's changes, in its order. Logits processors and DRY are
+// done by the Sampler alone. Thread-compatible.
 #pragma once
 
 #include <cstdint>
@@ -17,22 +16,24 @@ namespace pagoda {
 
 class RowChanges {
  public:
-  // Returns whether this covers all that these parameters change, but penalties.
+  // Returns whether this makes all changes that these parameters ask for, except penalties.
   static bool cover(const SamplingParams& params);
-  // Returns whether a change depends on the output: it is known only when the token before has been
-  // read.
+  // Returns whether a change depends on the output, and so is known only after the previous token
+  // has been read.
   static bool look_back(const SamplingParams& params);
 
   explicit RowChanges(int vocab_size);
 
   void clear();  // keeps the memory
-  // Adds the next row; one that is not covered stays as it is. Its logits are not looked at.
+  // Adds the next row; the logits of a row that is not covered stay as they are. Ignores
+  // row.logits.
   void add(const RowSampling& row);
 
-  // Returns the logits [rows, vocab] float32, changed; the same tensor where nothing changes.
+  // Returns the changed logits [rows, vocab] float32; the same tensor if nothing changes.
   Tensor apply(Exec& exec, const Tensor& logits) const;
 
-  // Calls every op that this may call for logits [rows, vocab], so that a backend lists their kernels.
+  // Calls every op that apply() may call for logits [rows, vocab], so that a backend lists their
+  // kernels.
   static void call_ops(Exec& exec, const Tensor& logits);
 
  private:

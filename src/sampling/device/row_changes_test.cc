@@ -1,5 +1,5 @@
-// Ops change a batch of logits and draw from it: on every backend they give the tokens that the
-// Sampler draws of each row alone.
+// Ops change a batch of logits and draw from it. On every backend they give the tokens that the
+// Sampler draws from each row alone.
 #include "sampling/device/row_changes.h"
 
 #include <gtest/gtest.h>
@@ -52,7 +52,7 @@ TokenRules random_rules(std::mt19937& random, const std::vector<int>& tokens) {
   for (int id = below(3); below(2) == 0 && id < kVocabSize; id += 1 + below(4))
     allowed.push_back(id);
   if (!allowed.empty()) rules.allowed_tokens = mask_of(allowed, kVocabSize);
-  // Some end here, some do not; a biased one too.
+  // The next token can end the first two words but not the third; the first may have a bias too.
   rules.bad_words = {{below(9)}, {tokens.back(), below(kVocabSize)}, {200, 201, below(kVocabSize)}};
   return rules;
 }

@@ -1,8 +1,8 @@
-// RowDraws: the rows of a step that ops draw on the device. So a row comes back as one integer, and
-// the next step can start before the host has read it.
+// RowDraws: the rows of a step that ops draw on the device. A row then comes back to the host as
+// one integer, and the next step can start before the host has read it.
 //
-// It draws what Sampler draws of logits that nothing changes any more (row_changes.h): the same
-// weights, filters, uniforms and order. Thread-compatible.
+// It draws the token that Sampler draws after all changes of the logits (row_changes.h): the same
+// weights, filters, random numbers and order. Thread-compatible.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +16,20 @@ namespace pagoda {
 
 class RowDraws {
  public:
-  // Filters and all that these parameters ask for beside changes of the logits.
+  // Returns whether ops can do all that these parameters ask for, besides changes of the logits.
   static bool cover(const SamplingParams& params);
 
   void clear();  // keeps the memory
-  // Adds the next row; one that is not covered is drawn greedily, and its token is not used.
+  // Adds the next row; a row that is not covered is drawn greedily, and its token must be ignored.
   void add(const SamplingParams& params, const RandomKey& place);
   int num_rows() const { return static_cast<int>(inverse_temperatures_.size()); }
 
-  // Draws [rows] int32 from logits [rows, vocab] float32. Greedy rows alone are an argmax and
-  // nothing more.
+  // Draws [rows] int32 from logits [rows, vocab] float32. If all rows are greedy, this calls argmax
+  // alone.
   Tensor draw(Exec& exec, const Tensor& logits) const;
 
-  // Calls every op that this may call for logits [rows, vocab], so that a backend lists their kernels.
-  // Returns what one has drawn: [rows] int32.
+  // Calls every op that draw() may call for logits [rows, vocab], so that a backend lists their
+  // kernels. Returns the result of one of them: [rows] int32.
   static Tensor call_ops(Exec& exec, const Tensor& logits);
 
  private:

@@ -1,4 +1,4 @@
-// Ops draw from a batch: on every backend they give the tokens that the Sampler draws of each row
+// Ops draw from a batch. On every backend they give the tokens that the Sampler draws from each row
 // alone.
 #include "sampling/device/row_draws.h"
 
@@ -30,8 +30,8 @@ struct Row {
   int position = 0;
 };
 
-// Makes greedy and random rows: each filter on and off beside the others, flat, peaked and tied
-// rows, rows with one token left, and rows that hold none.
+// Makes a greedy or random row with each filter on or off; flat, peaked or with ties. Rows of some
+// indices have one token left, none, or values that are not numbers.
 Row random_row(std::mt19937& random, int vocab_size, int index) {
   const auto pick = [&random](auto... values) {
     const auto list = {values...};
@@ -132,11 +132,11 @@ TEST(RowDraws, ARowWithoutTopKKeepsItsVocabularyBesideOneWithIt) {
         of_all.insert(ids[i]);
       }
     }
-    EXPECT_GT(of_all.size(), 30u) << backend_name(exec->backend());  // of 64 draws from 64
+    EXPECT_GT(of_all.size(), 30u) << backend_name(exec->backend());  // 64 draws from 64 tokens
   }
 }
 
-// As the op profile tells it, which native backends have.
+// Reads the op profile, which native backends alone have.
 TEST(RowDraws, GreedyRowsAreAnArgmaxAndNothingMore) {
   const auto exec = make_exec({.backend = Backend::kCpu, .num_threads = 1}).value();
   std::mt19937 random(3);

@@ -1,5 +1,5 @@
 // Log-probabilities of the rows that ask for them: on every backend they are near the definition,
-// and each row's bits are the same whatever the others ask.
+// and each row's bits are the same whatever the other rows ask for.
 #include "sampling/device/row_log_probs.h"
 
 #include <gtest/gtest.h>
@@ -60,7 +60,7 @@ std::vector<float> normal_row(int n, unsigned seed) {
 
 class LikeALongDouble : public testing::TestWithParam<int> {};
 
-// The rows have n tokens, of any values or of few, and some are forbidden.
+// A negative parameter makes a row with few distinct values, in which some tokens are banned.
 TEST_P(LikeALongDouble, AreLogProbabilitiesAndRanks) {
   const int n = std::abs(GetParam());
   std::vector<float> row = normal_row(n, n);
@@ -107,10 +107,11 @@ void expect_same(const TokenLogprobs& together, const TokenLogprobs& alone) {
     expect_same_entry(together.top[i], alone.top[i]);
 }
 
-// Rows that are not asked for stand between, one is asked for twice, and one is of no numbers.
 INSTANTIATE_TEST_SUITE_P(Sizes, LikeALongDouble,
                          testing::Values(1, 5, 127, 1000, -1000, 3001, -3001, 49152, -49152));
 
+// Rows that no request asks for lie between the others; one row is asked for twice, and one holds
+// NaN.
 TEST(RowLogProbs, ARowIsWhatItIsAlone) {
   constexpr int kVocabSize = 3001;
   std::vector<std::vector<float>> logits;
@@ -133,7 +134,8 @@ TEST(RowLogProbs, ARowIsWhatItIsAlone) {
   }
 }
 
-// Other tensors take memory next, which must not be theirs: MLX gives a temporary's back at once.
+// Tensors made after the read must not reuse the memory of its results: MLX frees temporaries at
+// once.
 TEST(HostLogProbs, HoldsTheTensorsThatItReads) {
   constexpr int kNumRows = 64;
   constexpr int kVocabSize = 64;

@@ -65,7 +65,7 @@ Status RowPenalties::make_room(Exec& exec) {
   return ok_status();
 }
 
-// Finds first those that rows have already, so that no other row takes them.
+// Finds the histograms that rows already have first, so that no other row takes them.
 void RowPenalties::find_histograms() {
   for (std::size_t i = 0; i < rows_.size(); ++i) {
     const auto found = rows_[i].params == nullptr
@@ -83,8 +83,8 @@ void RowPenalties::find_histograms() {
   }
 }
 
-// Takes the oldest histogram among those that this step has no use for. There is one: there are as
-// many as rows.
+// Takes the histogram that was used the longest ago. The step does not use it yet, since there are
+// at least as many histograms as penalised rows.
 int RowPenalties::take_oldest() {
   const auto oldest = std::min_element(
       histograms_.begin(), histograms_.end(),

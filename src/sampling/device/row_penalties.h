@@ -1,16 +1,16 @@
-// RowPenalties: repetition, frequency and presence penalties of a step's rows, over counts of what
-// their sequences have seen. The counts live on the device, and a step bumps them by what it draws.
-// So the next step need not wait until the host has read its tokens.
+// RowPenalties: repetition, frequency and presence penalties of a step's rows, from counts of the
+// tokens that each sequence has seen. The counts are on the device, and a step adds the tokens that
+// it draws. So the next step need not wait until the host has read these tokens.
 //
-// Each sequence that is penalised has a histogram, a row of the counts. Histograms are a cache. One
-// may be missing or out of step:
-// - at a sequence's first draw;
-// - where a sequence has not been drawn for so long that others took its place;
-// - where the table had to grow.
-// It is then filled again from the history, which the host must know to its end. Either way the
-// bits are the same, those of the Sampler.
+// Each penalised sequence has a histogram, a row of the counts. Histograms are a cache. A
+// sequence's histogram is missing or out of date:
+// - at its first draw;
+// - if it was not drawn for so long that another sequence took its histogram;
+// - if the table had to grow.
+// A new histogram is filled from the history, all of which the host must know. The bits are the
+// Sampler's in either case.
 //
-// Of a step, in this order: clear(), add() each row, prepare(), apply(), count().
+// The calls of a step, in this order: clear(), add() each row, prepare(), apply(), count().
 // Thread-compatible.
 #pragma once
 
@@ -27,9 +27,9 @@ namespace pagoda {
 
 class RowPenalties {
  public:
-  // A sequence's tokens so far. The host may not know the last one yet, where the counts have it.
+  // A sequence's tokens so far. `tokens` may lack the last one if the counts have it.
   struct History {
-    std::uint64_t sequence = 0;  // its identity, forever
+    std::uint64_t sequence = 0;  // never reused
     std::span<const int> tokens;
     int num_prompt_tokens = 0;
     int num_tokens = 0;  // tokens.size(), or one more
@@ -39,34 +39,36 @@ class RowPenalties {
 
   // Returns whether the counts are those of the sequence's first `num_tokens` tokens.
   bool has_counted(std::uint64_t sequence, int num_tokens) const;
-  // Returns whether so many rows of a step can be penalised without filling all histograms anew.
+  // Returns whether this many rows can be penalised without a larger table, filled anew.
   bool has_room(int num_rows) const { return num_rows <= static_cast<int>(histograms_.size()); }
 
   void clear();  // keeps the memory
-  // Adds the next row; `history` has to live until prepare(), and counts where `params` penalise.
+  // Adds the next row. `history` must live until prepare(), `params` until apply(); the counts
+  // include the row if `params` penalise.
   void add(const SamplingParams& params, const History& history);
-  // Uploads the step's histograms. kResourceExhausted where there is no memory for the counts:
-  // apply() and count() do nothing then.
+  // Uploads the step's histograms. kResourceExhausted if there is no memory for the counts: apply()
+  // and count() then do nothing.
   Status prepare(Exec& exec);
-  // Returns the logits [rows, vocab], changed; the same tensor where nothing changes.
+  // Returns the changed logits [rows, vocab]; the same tensor if nothing changes.
   Tensor apply(Exec& exec, const Tensor& logits) const;
-  // Counts drawn [rows] int32: a token, or a negative number, which counts for nothing.
+  // Adds the drawn tokens, [rows] int32, to the counts. A negative number is no token and is
+  // ignored.
   void count(Exec& exec, const Tensor& drawn);
 
-  // Returns [histograms, vocab] int32, an output of the step like its tokens; undefined while there
-  // is none.
+  // Returns the counts, [histograms, vocab] int32, an output of the step like its tokens. The
+  // tensor is undefined while there are no counts.
   const Tensor& counts() const { return counts_; }
-  // Calls every op that this may call for logits [rows, vocab] and drawn [rows] int32, so that a
-  // backend lists their kernels.
+  // Calls every op that apply() and count() may call for logits [rows, vocab] and drawn [rows]
+  // int32, so that a backend lists their kernels.
   static void call_ops(Exec& exec, const Tensor& logits, const Tensor& drawn);
 
-  // Forgets all counts after a step that failed: what it wrote is unknown.
+  // Forgets all counts, after a step that failed: what it wrote to them is unknown.
   void forget();
 
  private:
   struct Histogram {
     std::uint64_t sequence = 0;
-    int num_tokens = -1;  // -1: no sequence's
+    int num_tokens = -1;  // -1: belongs to no sequence
     std::uint64_t last_step = 0;
   };
   struct Row {

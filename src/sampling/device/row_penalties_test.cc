@@ -1,5 +1,6 @@
-// Counts that a step keeps itself are those of the history, whatever is appended, edited, forgotten
-// or crowded out: logits penalised by them are bit for bit the host's, which looks at the whole.
+// The counts on the device equal those of the history after tokens are appended or truncated, or
+// counts forgotten or evicted. Logits penalised by them have the bits of the host, which counts the
+// whole history.
 #include "sampling/device/row_penalties.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +24,7 @@ struct Sequence {
   std::vector<int> tokens;
   int num_prompt_tokens = 0;
 
-  // Where `is_awaited` the last token is not known.
+  // Returns the history; if `is_awaited`, without the last token.
   RowPenalties::History history(bool is_awaited = false) const {
     return {.sequence = id,
             .tokens = std::span(tokens).first(tokens.size() - (is_awaited ? 1 : 0)),
@@ -68,7 +69,8 @@ std::vector<float> penalised_by_host(const Sequence& sequence, std::vector<float
   return logits;
 }
 
-// Runs one step of these sequences: penalises their logits, then gives each a token, or an error.
+// Runs one step of these sequences: penalises their logits, then gives each sequence a token or an
+// error.
 void step(Exec& exec, RowPenalties& penalties, Sequences& random,
           const std::vector<Sequence*>& rows) {
   int num_penalised = 0;
@@ -80,7 +82,7 @@ void step(Exec& exec, RowPenalties& penalties, Sequences& random,
   for (const Sequence* row : rows) {
     const bool is_counted =
         has_room && penalties.has_counted(row->id, static_cast<int>(row->tokens.size()));
-    // A token that is counted need not be known.
+    // If the counts include the last token, the history need not have it.
     penalties.add(row->params, row->history(/*is_awaited=*/is_counted && random.below(2) == 0));
     const std::vector<float> raw = random.logits();
     logits.insert(logits.end(), raw.begin(), raw.end());
@@ -97,7 +99,7 @@ void step(Exec& exec, RowPenalties& penalties, Sequences& random,
     if (drawn[i] >= 0) {
       rows[i]->tokens.push_back(drawn[i]);
     } else {
-      *rows[i] = random.fresh();  // an error has ended it
+      *rows[i] = random.fresh();  // an error has ended the sequence
     }
   }
 }
@@ -114,7 +116,7 @@ TEST(RowPenalties, CountsAreTheHistorysWhateverHappens) {
     for (int i = 0; i < 300 && !::testing::Test::HasFailure(); ++i) {
       std::vector<Sequence*> rows;
       for (Sequence& sequence : sequences) {
-        if (random.below(24) > std::min(i / 4, 16)) continue;  // few, then more
+        if (random.below(24) > std::min(i / 4, 16)) continue;  // few rows at first, more later
         if (random.below(20) == 0) {
           sequence.tokens.resize(sequence.num_prompt_tokens);  // truncated
           sequence.id += 1000;
@@ -149,7 +151,7 @@ TEST(RowPenalties, AFullTableKeepsWhatTheStepNeeds) {
       }
       return rows;
     };
-    // The sequence whose turn it was not has to go, though it comes behind the newcomer.
+    // The returning sequence must take the histogram of the one left out, not that of a later row.
     for (int left_out = 0; left_out < 5; ++left_out)
       step(*exec, penalties, random, four_but(left_out));
     EXPECT_TRUE(penalties.has_room(4));

@@ -1,5 +1,5 @@
-// Tensors of any values, for calls of ops that a backend lists and whose results nothing reads
-// (Exec::prepare_kernels).
+// Tensors of arbitrary values, with which a backend calls ops only to list their kernels
+// (Exec::prepare_kernels). The results are not read.
 #pragma once
 
 #include <cstdint>

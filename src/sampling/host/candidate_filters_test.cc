@@ -1,5 +1,4 @@
-// Typical-p and XTC over candidates, against sorting in double; dynamic temperature against its
-// formula.
+// Compares typical-p and XTC with sorting in double, and dynamic temperature with its formula.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +21,7 @@ namespace {
 using ::testing::ElementsAre;
 
 constexpr unsigned kSeed = 20261120;
-// A decision closer than this to its threshold is float32's to take.
+// Decisions that are closer than this to their threshold are not compared: float32 may differ.
 constexpr double kMargin = 1e-5;
 
 struct Row {
@@ -66,7 +65,7 @@ std::vector<int> typical_of(Row row, float typical_p) {
   return {row.ids.begin(), row.ids.begin() + static_cast<std::ptrdiff_t>(kept)};
 }
 
-// Returns nothing where a decision is too close to call.
+// Returns the kept ids, or nothing if a decision is too close to its threshold.
 std::optional<std::vector<int>> typical_by_definition(const Row& row, double typical_p) {
   const std::vector<double> p = row.probabilities();
   double entropy = 0;
@@ -83,7 +82,8 @@ std::optional<std::vector<int>> typical_by_definition(const Row& row, double typ
     reached += p[order[size++]];
     if (std::abs(reached - typical_p) < kMargin) return {};
   }
-  // The token behind the last one that is kept, as far away as that: float32 may swap them.
+  // The first dropped token may be as far from the entropy as the last kept one: float32 may swap
+  // them.
   const double last = distance(order[size - 1]);
   if (size < order.size() && distance(order[size]) - last < kMargin &&
       row.logits[order[size]] != row.logits[order[size - 1]])
@@ -99,7 +99,7 @@ TEST(Typical, KeepsTheExpectedSurpriseFirst) {
   const Row row({0, -ln2, -2 * ln2, -2 * ln2});
   EXPECT_THAT(typical_of(row, 0.1f), ElementsAre(1));
   EXPECT_THAT(typical_of(row, 0.26f), ElementsAre(0, 1));
-  EXPECT_THAT(typical_of(row, 0.76f), ElementsAre(0, 1, 2));  // of equals the lower id
+  EXPECT_THAT(typical_of(row, 0.76f), ElementsAre(0, 1, 2));  // of equals the lower id is kept
   EXPECT_THAT(typical_of(row, 0.9f), ElementsAre(0, 1, 2, 3));
   EXPECT_THAT(typical_of(Row({3}), 0.5f), ElementsAre(0));
 }
@@ -131,7 +131,7 @@ TEST(Xtc, KeepsTheLeastLikelyOfTheTopChoices) {
   EXPECT_THAT(left_by_xtc(row, 0.05f), ElementsAre(1));
   EXPECT_THAT(left_by_xtc(row, 0.15f), ElementsAre(1, 3));
   EXPECT_THAT(left_by_xtc(row, 0.25f), ElementsAre(1, 2, 3));
-  EXPECT_THAT(left_by_xtc(row, 0.35f), ElementsAre(0, 1, 2, 3));  // one top choice is no choice
+  EXPECT_THAT(left_by_xtc(row, 0.35f), ElementsAre(0, 1, 2, 3));  // a single top choice is kept
   EXPECT_THAT(left_by_xtc(row, 0.6f), ElementsAre(0, 1, 2, 3));
   EXPECT_THAT(left_by_xtc(Row({1, 1, 1, 1}), 0.2f), ElementsAre(3));
 }
@@ -149,7 +149,8 @@ TEST(Xtc, EverySetIsTheDefinitions) {
     });
     if (!is_clear) continue;
     ++num_compared;
-    // Likeliest first, of equals the lower id: the top choices but the last of them go.
+    // In the order of probability, the lower id first among equals, all top choices but the last
+    // go.
     std::vector<int> order(row.ids);
     std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return p[a] > p[b]; });
     std::size_t num_top = 0;
@@ -172,10 +173,10 @@ TEST(DynamicTemperature, GoesFromLeastToMostWithTheEntropy) {
   const SamplingParams params = {.temperature = 1, .dynatemp_range = 0.5f, .dynatemp_exponent = 1};
   EXPECT_FLOAT_EQ(dynamic_temperature_of(Row({2, 2, 2, 2}), params), 1.5f);
   EXPECT_NEAR(dynamic_temperature_of(Row({0, -80, -80, -80}), params), 0.5f, 1e-6);
-  // A banned token is no choice: two of three equals have all the entropy that there is.
+  // A banned token does not count: the other two are equal, which is the largest entropy.
   EXPECT_FLOAT_EQ(dynamic_temperature_of(Row({2, kMinusInfinity, 2}), params), 1.5f);
   EXPECT_FLOAT_EQ(dynamic_temperature_of(Row({2, kMinusInfinity}), params), 1.0f);
-  // Never below 0.
+  // The temperature is never below 0.
   EXPECT_NEAR(dynamic_temperature_of(Row({0, -80}), {.temperature = 1, .dynatemp_range = 5}), 0,
               1e-6);
 }

@@ -1,4 +1,4 @@
-// The tokens that a row may still draw, while filters thin them out.
+// The tokens that a row may still draw after the filters so far.
 #pragma once
 
 #include <cstddef>
@@ -6,11 +6,11 @@
 
 namespace pagoda {
 
-// All [size], in the order of the token ids.
+// Every span is [size], in the order of the token ids.
 struct Candidates {
   std::span<int> ids;
   std::span<float> logits;
-  std::span<float> weights;  // exp((logit - max) / temperature), of the row's largest logit
+  std::span<float> weights;  // exp((logit - max) / temperature), max: the row's largest logit
 
   std::size_t size() const { return ids.size(); }
   Candidates first(std::size_t count) const {
@@ -24,7 +24,7 @@ inline double total_weight(const Candidates& candidates) {
   return total;
 }
 
-// Moves the candidates i with keep(i) to the front, in their order, and returns how many they are.
+// Moves the candidates i with keep(i) to the front, in their order. Returns their number.
 template <typename Keep>
 std::size_t keep_if(const Candidates& candidates, const Keep& keep) {
   std::size_t num_kept = 0;

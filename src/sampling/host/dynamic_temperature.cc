@@ -8,14 +8,14 @@
 namespace pagoda {
 namespace {
 
-// Sums in this many lanes, which need not wait for one another.
+// Sums are split over this many lanes, which do not depend on each other.
 constexpr std::size_t kNumLanes = 8;
 
 // Returns the sum of weight * (max - logit).
 double sum_surprises(std::span<const float> logits, float max, std::span<const float> weights) {
   std::array<double, kNumLanes> lanes = {};
   const auto add = [&](std::size_t i, std::size_t lane) {
-    // A token that weighs nothing may be -inf, and its product no number.
+    // A token with weight 0 may have the logit -inf: without this the product would be NaN.
     const float distance = weights[i] > 0 ? max - logits[i] : 0.0f;
     lanes[lane] += double{weights[i]} * distance;
   };

@@ -1,8 +1,8 @@
-// Dynamic temperature: the surer the model, the cooler.
+// Dynamic temperature: the surer the model is, the lower.
 //
-// The temperature lies between temperature - dynatemp_range (0 at least) and temperature +
-// dynatemp_range. Its place there is a share to the power of dynatemp_exponent: the distribution's
-// entropy at temperature 1 over the largest possible one, log(tokens that are not banned).
+// The temperature is between temperature - dynatemp_range (at least 0) and temperature +
+// dynatemp_range. Its place between them is (entropy / largest entropy) ^ dynatemp_exponent. The
+// entropy is the distribution's at temperature 1, the largest one log(tokens that are not banned).
 // kalomaze, 2023; names and formula as in llama.cpp.
 #pragma once
 

@@ -1,8 +1,8 @@
-// LogitsProcessor: code of one's own between a model's logits and the choice of a token.
+// LogitsProcessor: user code that changes a model's logits before a token is chosen.
 //
-// One that is registered (EngineOptions::logits_processors) acts on every row of every request:
-// greedy rows, every KV layout and steps that were started ahead as well. It comes after
-// logit_bias and before every ban, so that it cannot bring back what a request has forbidden.
+// A registered processor (EngineOptions::logits_processors) acts on every row of every request:
+// also on greedy rows, with every KV layout and in steps that were started ahead. It runs after
+// logit_bias and before all bans, so that it cannot undo a request's ban.
 #pragma once
 
 #include <span>
@@ -18,14 +18,13 @@ struct LogitsContext {
   int num_prompt_tokens = 0;
 };
 
-// Called on the engine's thread, a row at a time. For batch invariance, what
-// it does must be a function of its arguments.
+// Called on the engine's thread, one row at a time. For batch invariance its results must depend on
+// its arguments alone.
 class LogitsProcessor {
  public:
   virtual ~LogitsProcessor() = default;
 
-  // Returns whether it acts on the row. False: it leaves this row as it is, and the row goes the
-  // way that it goes without it.
+  // Returns whether it acts on the row. If not, the row is handled as if there were no processor.
   virtual bool acts_on(const LogitsContext& row) const = 0;
   // Changes logits [vocab_size] in place; -infinity bans a token. A NaN or +infinity fails the
   // row's request.

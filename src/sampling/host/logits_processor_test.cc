@@ -12,7 +12,7 @@
 namespace pagoda {
 namespace {
 
-// Makes the token after the last one the likeliest, in requests with that seed.
+// Makes the token after the last one the likeliest, in requests with seed 7.
 class NextToken : public LogitsProcessor {
  public:
   explicit NextToken(float logit = 50) : logit_(logit) {}
@@ -61,7 +61,7 @@ TEST_F(LogitsProcessorTest, BringsNothingBackThatIsBanned) {
       sample({.temperature = 0, .seed = 7, .token_rules = rules({.allowed_tokens = {0b1010}})})
           .value(),
       3);
-  // It sees biases, and what it sets replaces them.
+  // The processor sees biases, and the logits that it sets replace them.
   EXPECT_EQ(sample({.temperature = 0, .seed = 7, .token_rules = rules({.logit_bias = {{2, -90}}})})
                 .value(),
             2);

@@ -1,13 +1,13 @@
-// Mirostat version 2: sampling that holds the surprise of the output at a wished value.
+// Mirostat version 2: sampling that keeps the surprise of the output near a target.
 //
-// Tokens whose surprise, -log2 of their probability, is above mu are dropped (the likeliest
-// stays). The drawn token's surprise among the rest, in bits, moves mu:
+// Tokens whose surprise, -log2 of their probability, is above mu are dropped, except the likeliest
+// token. The drawn token's surprise among the kept tokens, in bits, changes mu:
 //   mu <- mu - eta * (surprise - tau),   from 2 * tau at the first token.
 // Basu, Ramachandran, Keskar, Varshney, "Mirostat: a neural text decoding algorithm that directly
 // controls perplexity", ICLR 2021; parameters as in llama.cpp.
 //
-// mu depends on probabilities that the tokens alone do not tell, so it is kept for every output
-// token: a history that is cut short finds the mu that held there. Thread-compatible.
+// mu depends on probabilities, which the tokens alone do not give. So its value is kept for every
+// output token, and a truncated history finds the mu that it had at its end. Thread-compatible.
 #pragma once
 
 #include <vector>
@@ -20,18 +20,18 @@ class MirostatState {
  public:
   static bool is_needed(const SamplingParams& params);
 
-  // Makes a state for at most `max_output_tokens`; takes its memory now.
+  // Makes a state for at most `max_output_tokens`; allocates all its memory.
   MirostatState(const SamplingParams& params, int max_output_tokens);
 
-  // Follows the history, which has `num_output_tokens`. Where it grew by tokens that were not drawn
-  // with it, mu stays.
+  // Updates the state to a history with `num_output_tokens`. For each token that was appended
+  // without record(), mu stays the same.
   void sync(int num_output_tokens);
   float mu() const { return mu_.back(); }
-  // Moves mu. `surprise`: of the token drawn at the history's end, in bits.
+  // Updates mu. `surprise`: in bits, of the token drawn at the history's end.
   void record(const SamplingParams& params, double surprise);
 
  private:
-  std::vector<float> mu_;  // [1 + output tokens]; before each, and before the next one
+  std::vector<float> mu_;  // [1 + output tokens]; before each of them and before the next
 };
 
 }  // namespace pagoda

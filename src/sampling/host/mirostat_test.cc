@@ -42,7 +42,7 @@ TEST(Mirostat, AHistoryCutShortFindsTheMuThatHeldThere) {
   EXPECT_EQ(state.mu(), 5.0f);
 }
 
-// One draw of the paper's second algorithm, over sorted probabilities in double.
+// Draws by the paper's second algorithm, over probabilities in double.
 struct Definition {
   double mu;
 
@@ -100,7 +100,7 @@ TEST(Mirostat, EveryTokenAndMuIsTheDefinitions) {
                                                 .position = position});
       const int expected =
           definition.draw(row, random_uniform({.seed = 5, .position = position}), clear);
-      if (!clear) break;  // too close to call
+      if (!clear) break;  // too close to compare
       ASSERT_EQ(*token, expected) << "run " << run << ", token " << position;
       ASSERT_NEAR(state.mirostat()->mu(), definition.mu, 1e-3);
       tokens.push_back(expected);
@@ -110,7 +110,7 @@ TEST(Mirostat, EveryTokenAndMuIsTheDefinitions) {
   EXPECT_GT(num_compared, 3000);
 }
 
-// This is mirostat's purpose: the mean surprise of what is drawn comes to tau, whatever the
+// Mirostat's purpose: the mean surprise of the drawn tokens approaches tau, whatever the
 // distribution.
 TEST(Mirostat, HoldsTheSurpriseAtTau) {
   for (const float deviation : {1.0f, 3.0f}) {
@@ -134,7 +134,7 @@ TEST(Mirostat, HoldsTheSurpriseAtTau) {
                   {.logits = row, .params = &kParams, .state = &state, .seed = 9, .position = i})
               .value());
     }
-    // mu's way is eta times the errors' sum.
+    // The change of mu is eta times the sum of the errors.
     const double drift = mu_at(kNumTokens - 1) - mu_at(0);
     EXPECT_LT(std::abs(drift / kParams.mirostat_eta / kNumTokens), 0.05);
   }
@@ -151,8 +151,8 @@ TEST(Mirostat, ExtremeRows) {
     return sampler.sample({.logits = row, .params = &kParams, .state = &state}).value();
   };
   EXPECT_EQ(draw(), 777);
-  EXPECT_EQ(state.mirostat()->mu(), 6 + 0.5f * 3);  // no surprise at all
-  // So low a mu that nothing stays but the likeliest.
+  EXPECT_EQ(state.mirostat()->mu(), 6 + 0.5f * 3);  // a surprise of 0
+  // mu becomes so low that only the likeliest token is kept.
   for (int i = 0; i < 5; ++i) state.mirostat()->record(kParams, 100);
   EXPECT_LT(state.mirostat()->mu(), 0);
   std::fill(row.begin(), row.end(), 0.0f);

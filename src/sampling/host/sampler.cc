@@ -31,8 +31,8 @@ LogitsContext context_of(const RowSampling& row) {
   return {.params = *row.params, .tokens = row.tokens, .num_prompt_tokens = row.num_prompt_tokens};
 }
 
-// Returns whether XTC applies. Its coin has a random number of its own, so that the token's draw
-// does not depend on it.
+// Returns whether XTC applies to the row. Its coin has a random number of its own, so the number
+// for the token's draw is the same with and without XTC.
 bool throws_xtc(const RowSampling& row) {
   return row.params->xtc_probability > 0 &&
          random_uniform({.seed = row.seed,
@@ -54,7 +54,7 @@ class Sampler::Impl {
   Result<int> sample(const RowSampling& row);
 
  private:
-  // Why a row cannot be sampled.
+  // Scans the logits; returns an error if no token can be sampled from them.
   Status scan(std::span<const float> logits);
   bool changes_logits(const RowSampling& row) const;
   std::span<const float> changed_logits(const RowSampling& row);
@@ -68,12 +68,11 @@ class Sampler::Impl {
   int vocab_size_;
   std::vector<std::shared_ptr<const LogitsProcessor>> processors_;
   TypicalFilter typical_filter_;
-  // Not written before they are used, so that a sampler that draws nothing takes no memory of the
-  // system.
+  // These are not initialised, so that the system gives a sampler no memory before it is used.
   std::unique_ptr<float[]> logits_memory_;
-  std::unique_ptr<std::int32_t[]> memory_;  // the row sampler's
+  std::unique_ptr<std::int32_t[]> memory_;  // row_'s
   std::span<float> logits_;                 // [vocab_size]; a row after bans and penalties
-  cpu::RowSampler row_;                     // what was scanned last
+  cpu::RowSampler row_;                     // the row that was scanned last
 };
 
 Sampler::Impl::Impl(int vocab_size, std::vector<std::shared_ptr<const LogitsProcessor>> processors)
@@ -175,7 +174,7 @@ int Sampler::Impl::draw_mirostat(const RowSampling& row, float temperature, std:
   return row_.ids()[drawn];
 }
 
-// Applies min-p, top-k, typical-p, top-p and XTC, and draws from what is left.
+// Applies min-p, top-k, typical-p, top-p and XTC, and draws from the remaining tokens.
 int Sampler::Impl::draw_filtered(const RowSampling& row, float temperature, std::int64_t fraction) {
   const SamplingParams& params = *row.params;
   std::size_t size =

@@ -1,5 +1,5 @@
-// A row in steady state takes no memory: everything that the sampler needs it has taken at its
-// construction.
+// Sampling a row allocates no memory in steady state: the sampler's constructor has allocated all
+// that it needs.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -45,7 +45,7 @@ TEST(SamplerAllocation, ARowTakesNoMemory) {
     tokens[position] = *token;
   }
   EXPECT_EQ(testing::num_news(), before);
-  const auto* probe = new int(1);  // the counter counts
+  const auto* probe = new int(1);  // shows that the counter works
   EXPECT_EQ(testing::num_news(), before + 1);
   delete probe;
 }

@@ -1,4 +1,4 @@
-// Rows at the ends of what there is: one token, ties over a large vocabulary, no numbers.
+// Extreme rows: one token, ties over a large vocabulary, values that are not numbers.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -69,7 +69,7 @@ TEST_P(SamplerExtremes, TiesOverALargeVocabulary) {
   ASSERT_TRUE(token.ok());
   EXPECT_EQ(*token, sample(sampler, row).value());
   if (GetParam().name == "typical") {
-    EXPECT_LT(*token, kLargeVocabulary / 2);  // of equals the lower ids
+    EXPECT_LT(*token, kLargeVocabulary / 2);  // of equals the lower ids are kept
   }
   if (GetParam().name == "typical and top-p") {
     EXPECT_LT(*token, kLargeVocabulary / 4);
@@ -78,7 +78,7 @@ TEST_P(SamplerExtremes, TiesOverALargeVocabulary) {
     EXPECT_EQ(*token, kLargeVocabulary - 1);
   }
   if (GetParam().name == "mirostat") {
-    EXPECT_EQ(*token, 0);  // 18 bits are above mu
+    EXPECT_EQ(*token, 0);  // each token's surprise, 18 bits, is above mu
   }
 }
 

@@ -1,4 +1,4 @@
-// The sampler against its definition: every stage over the whole vocabulary, sorted, in double.
+// Compares the sampler with its definition: every stage sorts the whole vocabulary, in double.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace pagoda {
 namespace {
 
-// A decision closer than this to its threshold is float32's to take.
+// Decisions that are closer than this to their threshold are not compared: float32 may differ.
 constexpr double kMargin = 2e-5;
 
 struct Case {
@@ -28,7 +28,7 @@ struct Case {
   int position = 0;
 };
 
-// The token, or nothing where a decision is closer than kMargin.
+// Finds the token by definition, or nothing if a decision is closer than kMargin to its threshold.
 class Definition {
  public:
   explicit Definition(const Case& c) : c_(c), logits_(c.logits.begin(), c.logits.end()) {}
@@ -155,7 +155,8 @@ class Definition {
     std::erase_if(order_, [this, least](int id) { return logits_[id] < least; });
   }
 
-  // Returns how many of `order` reach that share of the weight.
+  // Returns the number of tokens, from the front of `order`, that together reach this share of
+  // weight.
   std::size_t size_of_share(const std::vector<int>& order, double share) {
     const double all = total();
     double reached = 0;
@@ -179,7 +180,8 @@ class Definition {
     std::stable_sort(order.begin(), order.end(),
                      [&](int a, int b) { return distance(a) < distance(b); });
     const std::size_t size = size_of_share(order, c_.params.typical_p);
-    // Behind the last one that is kept, as far away on the other side: float32 may swap them.
+    // The first dropped token may be as far on the other side of the entropy: float32 may swap
+    // them.
     if (size < order.size() && logits_[order[size]] != logits_[order[size - 1]] &&
         distance(order[size]) - distance(order[size - 1]) < kMargin)
       clear_ = false;
@@ -228,8 +230,8 @@ class Definition {
   bool clear_ = true;
 };
 
-// Returns biases of multiples of a power of two, bans that leave something, and bad words of up to
-// two tokens.
+// Returns biases that are multiples of a power of two, bans that leave some token, and bad words of
+// up to two tokens.
 std::shared_ptr<const TokenRules> random_rules(std::mt19937& generator, const Case& c) {
   const int vocab_size = static_cast<int>(c.logits.size());
   const auto any_token = [&] { return static_cast<int>(generator() % vocab_size); };

@@ -1,7 +1,7 @@
 // SamplerState: what sampling needs to know of a sequence's past, kept up to date token by token:
 // the tokens seen, for penalties; DRY's runs; mirostat's mu.
 //
-// A sequence has one only where its parameters ask for one of these, and it holds only what they
+// A sequence has a state only if its parameters ask for one of these, and only the parts that they
 // ask for. Thread-compatible.
 #pragma once
 
@@ -18,24 +18,24 @@ namespace pagoda {
 
 class SamplerState {
  public:
-  // Returns true where `params` ask for something that looks at the past.
+  // Returns true if `params` ask for something that depends on the past.
   static bool is_needed(const SamplingParams& params);
 
-  // Makes a state for a history of at most `max_tokens` tokens, whose memory is taken now: a step
-  // takes none.
+  // Makes a state for a history of at most `max_tokens` tokens. Allocates all its memory, so that
+  // steps allocate none.
   SamplerState(const SamplingParams& params, int max_tokens);
 
-  // Follows the history. tokens: prompt and output so far; the first num_prompt_tokens are the
-  // prompt. A history that is truncated or edited raises its epoch. Within one epoch a tail that is
-  // new is absorbed; another epoch, or fewer tokens than before, is a rebuild from the whole. Both
-  // end in the same state.
+  // Updates the state to this history. tokens: prompt and output so far; the first
+  // num_prompt_tokens are the prompt. epoch: raised when a history is truncated or edited. In the
+  // same epoch, the new tokens are added; in another epoch, or with fewer tokens than before, the
+  // state is rebuilt from all tokens. Both give the same state.
   void sync(std::span<const int> tokens, int num_prompt_tokens, std::uint64_t epoch = 0);
 
-  // Returns each token id of the history once, in the order of its first appearance; empty where
-  // nothing asks.
+  // Returns each token id of the history once, in the order of its first appearance; empty if no
+  // parameter needs it.
   std::span<const SeenToken> entries() const;
 
-  // Returns the state of DRY where the parameters ask for it.
+  // Returns the state of DRY, null if the parameters do not use it. mirostat() is alike.
   DryState* dry() { return dry_ ? &*dry_ : nullptr; }
   MirostatState* mirostat() { return mirostat_ ? &*mirostat_ : nullptr; }
 
@@ -48,13 +48,13 @@ class SamplerState {
   std::uint64_t epoch_ = 0;
 };
 
-// Returns true where `params` ask for a change of the logits that depends on the past: penalties,
+// Returns true if `params` ask for a change of the logits that depends on the past: penalties or
 // DRY.
 bool penalises(const SamplingParams& params);
 
-// Changes logits [vocab_size] in place. Repetition over prompt and output: a positive logit is
-// divided by the penalty, a negative one multiplied (Keskar et al., "CTRL", 2019). Frequency (times
-// the count) and presence over the output alone.
+// Changes logits [vocab_size] in place. The repetition penalty, for prompt and output, divides a
+// positive logit and multiplies a negative one (Keskar et al., "CTRL", 2019). Frequency, times the
+// count, and presence are subtracted for tokens of the output alone.
 void penalise_logits(const SamplingParams& params, std::span<const SeenToken> entries,
                      std::span<float> logits);
 

@@ -67,7 +67,7 @@ TEST(SamplerStateDeathTest, EndsAtAHistoryThatOutgrowsItsLimit) {
   EXPECT_DEATH(state.sync(std::vector<int>{1, 2, 3}, 1), "outgrew");
 }
 
-// A history that is appended to, and now and then truncated or edited, as its owner would do it.
+// A history that is appended to, and sometimes truncated or edited, as a sequence does it.
 class EditedHistory {
  public:
   EditedHistory(std::mt19937& random, int capacity)
@@ -86,7 +86,7 @@ class EditedHistory {
         for (int count = 1 + pick(3); count > 0; --count) tokens[pick(size)] = any_token();
         ++epoch;
         break;
-      case 2:  // both, and as long as before: the epoch alone tells
+      case 2:  // replace the last token: the epoch alone shows it
         tokens.back() = any_token();
         ++epoch;
         break;
@@ -161,7 +161,7 @@ TEST(SamplerState, SyncEqualsARebuildAfterEveryEdit) {
   }
 }
 
-// Counts of a look at the whole.
+// The entries equal counts over the whole history.
 TEST(SamplerState, EntriesCountTheHistory) {
   std::mt19937 random(kSeed);
   for (int round = 0; round < 200; ++round) {
@@ -187,7 +187,7 @@ TEST(SamplerState, GreedyOutputsEqualThoseOfARebuild) {
   constexpr int kNumTokens = 512;
   std::mt19937 random(kSeed);
   std::normal_distribution<float> normal(0, 2);
-  // The next token depends on the last one: without penalties it goes round in circles.
+  // The next token depends on the last one, so that without penalties the output is a cycle.
   std::vector<std::vector<float>> rows(kVocabSize, std::vector<float>(kVocabSize));
   for (std::vector<float>& row : rows) {
     for (float& logit : row) logit = normal(random);

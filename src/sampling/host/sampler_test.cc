@@ -82,11 +82,11 @@ TEST(Sampler, TemperaturesFarOutKeepTheirMeaning) {
   for (int position = 0; position < 50; ++position) {
     EXPECT_EQ(sample(row, {.temperature = 1.1e-5f}, position), best);
   }
-  // So hot that everything is equally likely.
+  // The temperature is so high that all tokens are equally likely.
   const std::map<int, int> counts = draw_counts({100, -100, 0, 50}, {.temperature = 3e38f}, 4000);
   EXPECT_EQ(counts.size(), 4u);
   for (const auto& [id, count] : counts) EXPECT_NEAR(count, 1000, 5 * std::sqrt(750));
-  // Logits as far apart as they can be.
+  // Logits are as far apart as float32 allows.
   EXPECT_EQ(sample({-3e38f, 3e38f, kMinusInfinity}, {}), 1);
 }
 
@@ -96,7 +96,7 @@ TEST(Sampler, TopKKeepsTies) {
   EXPECT_THAT(drawn(row, {.temperature = 2, .top_k = 2}), ElementsAre(1, 2, 3, 4));
   EXPECT_THAT(drawn(row, {.temperature = 2, .top_k = 4}), ElementsAre(1, 2, 3, 4));
   EXPECT_THAT(drawn(row, {.temperature = 3, .top_k = 5}), ElementsAre(0, 1, 2, 3, 4));
-  // As many as there are, and more, and off.
+  // Top-k of all tokens, of more than there are, and off.
   for (const int top_k : {7, 100, 0, -1}) {
     EXPECT_THAT(drawn(row, {.temperature = 3, .top_k = top_k}), ElementsAre(0, 1, 2, 3, 4, 5));
   }
@@ -110,10 +110,10 @@ TEST(Sampler, TopPKeepsTheTokenThatCrosses) {
   EXPECT_THAT(drawn(row, {.top_p = 0.49f}), ElementsAre(0));
   EXPECT_THAT(drawn(row, {.top_p = 0.51f}), ElementsAre(0, 2));
   EXPECT_THAT(drawn(row, {.top_p = 0.74f}), ElementsAre(0, 2));
-  EXPECT_THAT(drawn(row, {.top_p = 0.76f}), ElementsAre(0, 1, 2));  // of equals the lower id
+  EXPECT_THAT(drawn(row, {.top_p = 0.76f}), ElementsAre(0, 1, 2));  // the lower id of equals
   EXPECT_THAT(drawn(row, {.top_p = 0.88f}), ElementsAre(0, 1, 2, 3));
   EXPECT_THAT(drawn(row, {.top_p = 0.99999994f}), ElementsAre(0, 1, 2, 3));
-  // top-p takes its share of what top-k leaves: 2/3 and 1/3.
+  // Top-p takes its share of the weight that top-k leaves: 2/3 and 1/3.
   EXPECT_THAT(drawn(row, {.top_k = 2, .top_p = 0.66f}), ElementsAre(0));
   EXPECT_THAT(drawn(row, {.top_k = 2, .top_p = 0.67f}), ElementsAre(0, 2));
 }
@@ -125,14 +125,14 @@ TEST(Sampler, MinPIsAShareOfTheLikeliest) {
   EXPECT_THAT(drawn(row, {.min_p = 0.51f}), ElementsAre(0));
   EXPECT_THAT(drawn(row, {.min_p = 0.49f}), ElementsAre(0, 2));
   EXPECT_THAT(drawn(row, {.min_p = 0.2f}), ElementsAre(0, 1, 2));
-  // After the temperature: at 2, half a logit's distance.
+  // Min-p acts after the temperature, which at 2 halves the distances of logits.
   EXPECT_THAT(drawn(row, {.temperature = 2, .min_p = 0.49f}), ElementsAre(0, 1, 2));
 }
 
 TEST(Sampler, BansStopTokensBeforeTheMinimum) {
   const std::vector<float> row = {1, 9, 8, 7};
   const SamplingParams params = {.temperature = 0, .min_tokens = 1, .stop_token_ids = {2}};
-  const std::vector<int> eos = {1, 5000};  // one that this vocabulary hasn't got
+  const std::vector<int> eos = {1, 5000};  // 5000 is outside the vocabulary
   Sampler sampler(4);
   const auto take = [&](bool bans) {
     return sampler
@@ -215,8 +215,8 @@ TEST(Sampler, ARowNeverDependsOnTheRowsBeforeIt) {
   }
 }
 
-// Pearson's chi-square of 100,000 draws; the bounds are its 1 - 1e-6 quantiles for that many
-// degrees of freedom.
+// Pearson's chi-square of 100,000 draws. The bounds are 1 - 1e-6 quantiles for the degrees of
+// freedom beside them.
 TEST(Sampler, DrawsFollowTheDistribution) {
   const std::vector<float> row = {0.3f, -1.2f, 2.0f, kMinusInfinity, 0.9f, -0.4f};
   const auto chi_square = [&](const SamplingParams& params, const std::set<int>& kept) {
@@ -237,7 +237,7 @@ TEST(Sampler, DrawsFollowTheDistribution) {
   EXPECT_LT(chi_square({.temperature = 1.7f}, {0, 1, 2, 4, 5}), 33.4);  // 4
   EXPECT_LT(chi_square({.top_k = 3}, {0, 2, 4}), 27.6);                 // 2
   EXPECT_LT(chi_square({.temperature = 0.8f, .top_p = 0.95f}, {0, 2, 4}),
-            27.6);                                              // 2: .752 .190 .090 .037
+            27.6);                                              // 2: probabilities .694 .176 .083
   EXPECT_LT(chi_square({.min_p = 0.05f}, {0, 2, 4, 5}), 30.7);  // 3
 }
 

@@ -7,7 +7,7 @@
 namespace pagoda {
 namespace {
 
-// Weights, at most 1, as integers: their sums are exact, in whatever order they are added.
+// Weights, at most 1, become integers, so that their sums are exact in any order.
 constexpr double kWeightUnit = 0x1p40;
 
 std::uint64_t integer_weight(float weight) {
@@ -22,7 +22,7 @@ std::size_t place_of(std::uint64_t key) {
   return static_cast<std::uint32_t>(key);
 }
 
-// Returns the highest bits behind the sign, which is 0.
+// Returns the 11 highest bits after the sign bit, which is 0.
 std::size_t bucket_of(std::uint32_t distance) {
   return distance >> 20;
 }
@@ -30,7 +30,7 @@ std::size_t bucket_of(std::uint32_t distance) {
 }  // namespace
 
 // Keeps the most typical tokens. A surprise is log(total) + (max - logit) / temperature, and the
-// entropy is their mean. log(total) cancels in the difference, so it is left out.
+// entropy is the mean surprise. log(total) cancels in their difference, so both leave it out.
 std::size_t TypicalFilter::keep(const Candidates& candidates, float temperature, float typical_p) {
   const double inverse_temperature = 1.0 / temperature;
   const float max = *std::max_element(candidates.logits.begin(), candidates.logits.end());
@@ -48,8 +48,8 @@ std::size_t TypicalFilter::keep(const Candidates& candidates, float temperature,
   return keep_if(candidates, [&](std::size_t i) { return key_of(distances_[i], i) <= last; });
 }
 
-// Returns the key of the token that crosses typical_p. Looks for its bucket first, then for its
-// place there.
+// Returns the key of the token that crosses typical_p: finds its bucket first, then its place in
+// the bucket.
 std::uint64_t TypicalFilter::find_last_kept(const Candidates& candidates, float typical_p) {
   bucket_weights_.fill(0);
   std::uint64_t total = 0;
@@ -69,8 +69,8 @@ std::uint64_t TypicalFilter::find_last_kept(const Candidates& candidates, float 
   return find_last_of(candidates, count, left);
 }
 
-// Finds the key among the first `count` at which their weights reach `left`, by halving what may
-// hold it.
+// Returns the key, among the first `count` in ascending order, at which the sum of weights reaches
+// `left`. Each pass halves the keys that it may be among.
 std::uint64_t TypicalFilter::find_last_of(const Candidates& candidates, std::size_t count,
                                           std::uint64_t left) {
   const auto weight_of = [&](std::uint64_t key) {
