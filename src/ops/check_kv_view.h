@@ -1,4 +1,4 @@
-// A check that ops on the cache share.
+// A check that ops on the KV cache share.
 #pragma once
 
 #include <string_view>
@@ -7,8 +7,8 @@
 
 namespace pagoda {
 
-// Checks that keys and values are contiguous, of one shape apart from their formats, and that codes
-// have their scales.
+// Checks that keys and values are contiguous and have the same shape, except that formats may
+// differ. Formats with scales must have them, and in the right shape.
 void check_kv_view(std::string_view op, const KvView& view);
 
 }  // namespace pagoda

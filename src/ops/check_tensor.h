@@ -1,5 +1,5 @@
-// Checks of the tensors that ops are given, in the same words. A tensor that is not so ends the
-// process: it is the caller's mistake (PAGODA_CHECK).
+// Checks of the tensors that ops are given. A tensor that fails a check ends the process: it is the
+// caller's mistake (PAGODA_CHECK).
 #pragma once
 
 #include <string_view>
@@ -15,12 +15,12 @@ void check_tensor(std::string_view op, std::string_view name, const Tensor& tens
 // Checks that a tensor is contiguous, [n] int32.
 void check_list(std::string_view op, std::string_view name, const Tensor& tensor);
 
-// Checks that a tensor is contiguous, [rows, vocab] of floats, vocab not 0.
+// Checks that a tensor is contiguous, [rows, vocab] of floats, and that vocab is not 0.
 void check_logits(std::string_view op, const Tensor& logits);
 void check_float32_logits(std::string_view op, const Tensor& logits);
 
-// Checks logits [rows, vocab]: there are no more tokens than weights can be summed of
-// (draw/token_weight.h).
+// Checks that the vocabulary of logits [rows, vocab] is small enough: the sum of all tokens'
+// weights must not overflow (draw/token_weight.h).
 void check_weighed_vocabulary(std::string_view op, const Tensor& logits);
 
 }  // namespace pagoda

@@ -1,5 +1,5 @@
-// The table at the end of every op: one body a backend, picked by the Exec. Before it stands an
-// OpTimer, which says what the call costs.
+// The table of an op's bodies, one for each backend. The function of every op ends with a call of
+// the body for its Exec. Before the call it makes an OpTimer, which records what the call costs.
 #pragma once
 
 #include "tensor/exec.h"

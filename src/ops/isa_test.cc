@@ -110,7 +110,7 @@ HostTensor largest_matrix(WeightFormat format) {
   return matrix;
 }
 
-// Integers that are all as large as they may be fit their sums, whatever their signs.
+// Sums of integers do not overflow when all have the largest magnitude, whatever their signs.
 TEST_P(Isa, TakesTheLargestIntegers) {
   const auto exec = make_isa_exec(GetParam(), 1);
   const auto reference = make_exec({.backend = Backend::kReference}).value();
@@ -132,7 +132,7 @@ TEST_P(Isa, TakesTheLargestIntegers) {
   }
 }
 
-// Returns what linear() computes.
+// Returns the result of linear().
 std::vector<float> product_on(Exec& exec, WeightFormat format) {
   const Weight weight = small_weight(exec, format);
   const Tensor x = exec.upload<float>(small_inputs(), {kSmallTokens, kSmallCols});
@@ -140,8 +140,8 @@ std::vector<float> product_on(Exec& exec, WeightFormat format) {
   return {out.data<float>(), out.data<float>() + kSmallTokens * kSmallRows};
 }
 
-// Returns what `kernels` compute of the same, called directly, in tiles of one row; nothing where
-// they do not take the format.
+// Calls `kernels` directly for the same product, in tiles of one row. Returns an empty list if they
+// do not take the format.
 std::vector<float> product_by(const cpu::LinearKernels& kernels, Exec& exec, WeightFormat format) {
   const Weight weight = small_weight(exec, format);
   const cpu::WeightSegment& segment = cpu::packed(weight).segments()[0];
@@ -190,7 +190,7 @@ TEST_P(Isa, IsTheOneWhoseKernelsMultiply) {
     const std::vector<float> portable = product_by(*cpu::kPortableKernels, *exec, format);
     const std::vector<float> actual = product_on(*exec, format);
     EXPECT_TRUE(same_bits(actual, expected.empty() ? portable : expected));
-    // The portable kernels multiply in float32, whose results have other bits.
+    // The portable kernels multiply in float32, so the bits of their results differ.
     if (own == cpu::kPortableKernels) continue;
     EXPECT_EQ(expected.empty(), format == WeightFormat::kF32);
     EXPECT_EQ(same_bits(actual, portable), format == WeightFormat::kF32);

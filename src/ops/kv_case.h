@@ -1,4 +1,4 @@
-// The cache of op cases.
+// KV caches for op cases.
 #pragma once
 
 #include <span>
@@ -11,7 +11,7 @@
 
 namespace pagoda {
 
-// Returns keys and values of one format.
+// Returns the same format for keys and values.
 constexpr KvFormats both(KvFormat format) {
   return {format, format};
 }
@@ -27,16 +27,16 @@ inline constexpr KvFormats kKvCaseFormats[] = {
 };
 // Returns whether both formats can hold entries of this size.
 bool fit(const KvFormats& formats, std::int64_t head_dim);
-// Returns "bfloat16", "int8 and int4".
+// Returns a name such as "bfloat16" or "int8 and int4".
 std::string name_of(const KvFormats& formats);
 
 // Allocates a view of a shape [num_blocks, block_size, num_kv_heads, head_dim], zeroed.
 Result<KvView> allocate_kv_view(Exec& exec, const KvFormats& formats, const Shape& shape);
-// Uploads values of such a shape as the reference's kv_write stores them.
+// Uploads values of the same shape in the encoding in which the reference's kv_write stores them.
 KvEntries upload_kv_entries(Exec& exec, KvFormat format, std::span<const float> values,
                             const Shape& shape);
 
-// Returns a step that stores these positions of a sequence in these slots, one each.
+// Returns a step of one sequence that stores positions[i] in slots[i].
 HostBatch write_batch(std::span<const int> positions, std::vector<std::int32_t> slots);
 
 // Returns the arrays as an op's outputs.

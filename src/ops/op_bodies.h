@@ -8,8 +8,8 @@
 
 namespace pagoda {
 
-// Returns whether the op has a body on that backend. `op`: its function, "rope_angles". False where
-// a stub stands in (absent/).
+// Returns whether the op has a body on the backend; false if there is only a stub (absent/). `op`
+// is the name of the op's function, such as "rope_angles".
 bool op_has_body(std::string_view op, Backend backend);
 
 }  // namespace pagoda

@@ -36,7 +36,7 @@ std::vector<float> widened(std::span<const std::byte> bytes) {
       values[i] = static_cast<float>(stored);  // exact below 2^24
     } else {
       const float value = to_float(stored);
-      // So that outputs can be subtracted: a token that may not be drawn.
+      // A token that may not be drawn has -infinity, which could not be subtracted.
       values[i] = std::max(value, std::numeric_limits<float>::lowest());
     }
   }
@@ -66,7 +66,7 @@ void put_f16(std::byte* at, float value) {
   std::memcpy(at, &stored, sizeof(stored));
 }
 
-// A block's random numbers: about 1 in magnitude, with either sign, and anything within [-1, 1).
+// A block's random numbers: a magnitude of about 1, a sign (1 or -1), and a value in [-1, 1).
 struct BlockNumbers {
   float unit;
   float sign;
@@ -80,8 +80,8 @@ void put_plain(WeightFormat format, std::byte* at, float value) {
   if (format == WeightFormat::kBF16) std::memcpy(at, &stored, sizeof(stored));
 }
 
-// Sets scale and minimum of a block of random bytes so that it decodes to sensible numbers. The
-// largest q under the largest group's scale is about 1 or, above a minimum, about -1 to 1.
+// Sets scale and minimum of a block of random bytes so that it decodes to sensible numbers. Their
+// largest magnitude is about 1; formats with a minimum decode to about -1 to 1.
 void put_scales(WeightFormat format, std::byte* block, const BlockNumbers& numbers) {
   const auto [unit, sign, value] = numbers;
   switch (format) {
@@ -135,8 +135,8 @@ void fill_block(std::mt19937& random, WeightFormat format, std::byte* block, int
   put_scales(format, block, draw_numbers(random));
 }
 
-// Makes codes, scales and biases, one after the other in one storage. Groups reach from about -1 to
-// 1, rising or falling with the code.
+// Makes codes, scales and biases, one after the other in one storage. A group's values range from
+// about -1 to 1, and rise or fall with the code.
 HostTensor random_affine_matrix(std::uint32_t seed, const AffineLayout& layout, std::int64_t rows,
                                 std::int64_t cols) {
   const auto code_bytes = static_cast<std::size_t>(rows * affine_code_bytes(layout, cols));

@@ -1,5 +1,5 @@
-// OpCase: one shape of one op with seeded inputs. One list an op serves its test, its benchmark and
-// the support matrix.
+// OpCase: one shape of one op with seeded inputs. Each op has one list of cases, for its test, its
+// benchmark and the support matrix.
 //
 // Inputs are rounded to bfloat16, so that every backend starts from the same values and only
 // arithmetic differs.
@@ -37,8 +37,8 @@ struct OpCase {
   // Puts the inputs of the listed tokens, in that order, on `exec`. A token's inputs do not depend
   // on the list, so neither may its outputs.
   std::function<Result<CaseRun>(Exec& exec, std::span<const int> tokens)> prepare;
-  // Row i of every output belongs to tokens[i]. Otherwise outputs depend on the set of tokens,
-  // never on their order.
+  // Whether row i of every output belongs to tokens[i]. If false, outputs depend on the set of
+  // tokens, never on their order.
   bool rows_are_tokens = true;
   CaseTolerance tolerance = {};
   double bytes = 0;  // read and written, once each
@@ -46,21 +46,21 @@ struct OpCase {
   bool is_large = false;  // for benchmarks; tests leave it out
 };
 
-// Runs a case, and returns the outputs of one run, each widened to float32, -infinity as the lowest
+// Runs a case once, and returns its outputs, each widened to float32; -infinity becomes the lowest
 // finite number. `tokens` as for prepare.
 Result<std::vector<std::vector<float>>> run_case(Exec& exec, const OpCase& op_case,
                                                  std::span<const int> tokens);
 std::vector<int> all_tokens(const OpCase& op_case);  // 0, 1, ...
-// Returns what `tokens` must have, of the outputs of all tokens: their rows, in that order; all where
-// rows are not tokens.
+// Returns the outputs to expect for `tokens`, from the outputs of all tokens: the rows of `tokens`
+// in their order, or everything if rows are not tokens.
 std::vector<std::vector<float>> select_outputs(const OpCase& op_case,
                                                const std::vector<std::vector<float>>& all,
                                                std::span<const int> tokens);
 
 // Returns whether all bits are the same: a NaN equals itself, and -0 does not equal 0.
 bool same_bits(std::span<const float> a, std::span<const float> b);
-// Returns the largest difference as a share of the largest magnitude; a NaN or an infinity where a
-// difference is one. Both of one size.
+// Returns the largest difference as a share of the largest expected magnitude. A difference that is
+// NaN or infinite is returned itself. REQUIRES: both have the same size.
 float relative_error(std::span<const float> actual, std::span<const float> expected);
 
 // Inputs that the case lists are built from.
@@ -76,18 +76,18 @@ struct CaseFormat {
   WeightFormat format;
   AffineLayout affine = {};  // of kAffine
 };
-// Returns "Q4_1", "affine 4-bit, groups of 64, BF16"
+// Returns a name such as "Q4_1" or "affine 4-bit, groups of 64, BF16".
 std::string name_of(const CaseFormat& format);
 std::int64_t packed_bytes(const CaseFormat& format, std::int64_t num_values);
-// Makes a matrix of random bits of the format, values about 1 in magnitude, as a file would hold
-// them.
+// Makes a matrix with the bytes of a checkpoint's file: random bits in the format, with values of
+// about 1 in magnitude.
 HostTensor random_matrix(std::uint32_t seed, const CaseFormat& format, std::int64_t rows,
                          std::int64_t cols);
 // Returns rows `rows` of `values`, each `width` long.
 std::vector<float> take_rows(std::span<const float> values, std::int64_t width,
                              std::span<const int> rows);
 
-// Returns what the backend's traits say.
+// Returns the type that the backend's traits have for activations.
 DType activation_dtype(const Exec& exec);
 Tensor upload_activations(Exec& exec, std::span<const float> values, const Shape& shape);
 // Rounds to `dtype` (nearest even).

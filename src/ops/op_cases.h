@@ -9,16 +9,16 @@
 
 namespace pagoda {
 
-// Returns the lists of all ops' folders: each OP/OP_cases.cc defines std::vector<OpCase> OP_cases().
-// Generated from the folders' names (all_op_cases.cc.in).
+// Returns the cases of all ops. Each file OP/OP_cases.cc defines std::vector<OpCase> OP_cases();
+// this function is generated from the folders' names (all_op_cases.cc.in).
 std::vector<OpCase> all_op_cases();
 
 struct OpSupport {
   std::string op;
   int num_cases = 0;
-  std::array<bool, kNumBackends> is_built = {};  // by Backend: whether it has a body
+  std::array<bool, kNumBackends> is_built = {};  // indexed by Backend: whether it has a body
 };
-// Returns one entry an op, by name.
+// Returns one entry for each op.
 std::vector<OpSupport> op_support();
 
 }  // namespace pagoda

@@ -1,5 +1,5 @@
-// Every op case on every backend that this binary has: near the reference, and bitwise apart from
-// the batch of a token, its place in it and the number of threads.
+// Runs every op case on every backend of this binary. Results must be near the reference's. Their
+// bits must depend neither on a token's batch and place in it, nor on the number of threads.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -45,13 +45,13 @@ std::vector<OpCase> small_cases(const std::string& op) {
   return cases;
 }
 
-// A test case an op, so that the tests of one run alone: --gtest_filter='*attention'.
+// A test case for each op, so that one op can be tested alone: --gtest_filter='*attention'.
 class EveryOp : public ::testing::TestWithParam<std::string> {
  protected:
   static std::vector<OpCase> small_cases() { return pagoda::small_cases(GetParam()); }
 };
 
-// The same for each backend: --gtest_filter='*EveryOpOnABackend*/mlx_*'.
+// A test case for each op and backend: --gtest_filter='*EveryOpOnABackend*/mlx_*'.
 class EveryOpOnABackend : public ::testing::TestWithParam<std::tuple<Backend, std::string>> {
  protected:
   static Backend backend() { return std::get<0>(GetParam()); }
@@ -62,7 +62,7 @@ std::string name_of(const OpCase& op_case) {
   return op_case.op + " " + op_case.description;
 }
 
-// Lists of tokens under which no bit of a token's output may change.
+// Returns lists of tokens. A token's output must have the same bits in each list that has it.
 std::vector<std::vector<int>> token_lists(const OpCase& op_case) {
   std::vector<int> shuffled = all_tokens(op_case);
   std::shuffle(shuffled.begin(), shuffled.end(), std::mt19937(11));
@@ -94,8 +94,7 @@ TEST_P(EveryOpOnABackend, IsNearTheReference) {
   }
 }
 
-// The bodies of the older instruction sets that this machine has too, which would else run only on
-// older machines.
+// Tests the bodies for older instruction sets, which would otherwise run only on older machines.
 TEST_P(EveryOp, EveryVectorTargetIsNearTheReferenceAndBatchInvariant) {
   for (const cpu::VectorTarget& target : cpu::vector_targets()) {
     const cpu::OnlyVectorTarget only(target);
@@ -185,7 +184,7 @@ INSTANTIATE_TEST_SUITE_P(All, EveryOpOnABackend,
                                   std::get<1>(info.param);
                          });
 
-// They are found by their names: reference_outputs().
+// reference_outputs() finds a case by its name.
 TEST(OpCases, HaveDifferentNames) {
   std::set<std::string> names;
   for (const OpCase& op_case : all_op_cases()) {

@@ -7,8 +7,8 @@
 
 namespace pagoda {
 
-// Returns what the reference computes of all of a case's tokens: once in this process, as it takes
-// longer than what it is compared with. Not thread-safe.
+// Returns the reference's outputs for all tokens of a case. They are computed once per process,
+// because the reference is slower than the bodies under test. Not thread-safe.
 const std::vector<std::vector<float>>& reference_outputs(const OpCase& op_case);
 
 }  // namespace pagoda

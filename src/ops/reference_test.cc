@@ -1,5 +1,5 @@
-// The reference bodies against their formulas written once more, in long double and in another
-// form: what all other bodies are compared with must not be wrong itself.
+// Compares the reference bodies with their formulas, written again in long double and in another
+// form. All other bodies are compared with the reference, so it must not be wrong itself.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -73,7 +73,7 @@ TEST_F(ReferenceTest, SiluGates) {
   EXPECT_EQ(out.data<float>()[3], 50.0f);
 }
 
-// A rotation is a product of complex numbers; a pair's length never changes.
+// A rotation multiplies a pair, as a complex number, by a complex number of length 1.
 TEST_F(ReferenceTest, RopeMultipliesByUnitComplexNumbers) {
   constexpr int kHeadDim = 6, kHalf = 3;
   const std::vector<float> x = random_values(9, 2 * 3 * kHeadDim);

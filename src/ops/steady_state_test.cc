@@ -35,7 +35,7 @@ class Layer {
     view_ = allocate_kv_view(exec, formats, {8, 16, 2, 16}).value();
   }
 
-  // The address of the step's last result.
+  // Runs a step, and returns the address of its last result.
   const float* step() {
     const StepBatch batch = upload(exec_, host_);
     Tensor x = gather_rows(exec_, embedding_, batch.token_ids, {});

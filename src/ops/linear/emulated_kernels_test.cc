@@ -1,5 +1,5 @@
-// The products on AVX-512 and AMX, on a machine that may have neither: their files are compiled into
-// this test with the intrinsics of tests/emulated_x86.
+// Tests the products on AVX-512 and AMX on a machine that may have neither. Their files are
+// compiled into this test with the emulated intrinsics of tests/emulated_x86.
 #include <gtest/gtest.h>
 
 #include "backend/backend.h"
@@ -30,8 +30,8 @@ struct Problem {
   std::vector<float> x;  // [kTokens, cols]
 };
 
-// Returns [kTokens, kRows] by tiles of `tile_rows`, or as many as the kernels take; nothing where
-// they do not take the format.
+// Returns the product [kTokens, kRows], computed in tiles of `tile_rows` rows, or of the most rows
+// that the kernels take. Returns an empty list if they do not take the format.
 std::vector<float> product_by(const cpu::LinearKernels& kernels, const Problem& problem,
                               int tile_rows) {
   const auto exec = make_exec({.backend = Backend::kCpu, .num_threads = 1}).value();
@@ -45,7 +45,7 @@ std::vector<float> product_by(const cpu::LinearKernels& kernels, const Problem& 
   const std::int64_t tile_bytes = kernels.tile_bytes(layout, tile_rows, problem.cols);
   const Tensor tiles = exec->allocate(DType::kFloat32, {num_tiles, tile_bytes / 4});
   auto* memory = reinterpret_cast<std::byte*>(tiles.data<float>());
-  // Parts of a tile in any order, as threads have them.
+  // Parts of a tile are packed last to first, because threads may pack them in any order.
   const std::int64_t part = layout.takes_whole_rows ? problem.cols : cpu::kTilePart;
   for (std::int64_t i = 0; i < num_tiles; ++i) {
     const int row = static_cast<int>(i) * tile_rows;
@@ -79,8 +79,8 @@ std::vector<float> product_by(const cpu::LinearKernels& kernels, const Problem& 
   return out;
 }
 
-// Expects that each row is the one that a tile of one row gives, whatever its place and the
-// instructions.
+// Expects that each row has the same bits as in a tile of one row, whatever the tile's height and
+// the row's place in it.
 void expect_same_products(const cpu::LinearKernels& kernels, const Problem& problem) {
   const std::vector<float> expected = product_by(kernels, problem, 1);
   ASSERT_EQ(expected.empty(), problem.format.format == WeightFormat::kF32);
@@ -118,7 +118,7 @@ TEST(EmulatedKernels, TakeBlocksThatEndASpanEarly) {
   }
 }
 
-// A row that holds something else than numbers has no other row's bits changed.
+// A row with NaN or infinity changes no bit of other rows.
 TEST(EmulatedKernels, LeaveRowsOfNoNumbersAlone) {
   constexpr int kCols = 512;
   for (const WeightFormat format :

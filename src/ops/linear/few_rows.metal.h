@@ -1,13 +1,13 @@
 // Products of at most four rows: a lane owns a column of a panel, and a SIMD group takes a chunk of
 // k.
 //
-// The SIMD groups of a threadgroup are the chunks of one panel, or of a gate's panel and its other
-// part's. Their totals meet in threadgroup memory, so that each weight is asked for once, by one
-// dispatch. x goes through threadgroup memory a step at a time, each SIMD group's own, and is read
-// from there by all lanes at once.
+// Each SIMD group of a threadgroup takes one chunk of the same panel, or of a gate's panel and the
+// up panel beside it. Their totals are added through threadgroup memory, so one dispatch loads each
+// weight once. A SIMD group stages its own x in threadgroup memory, a step at a time, and all its
+// lanes read it from there at once.
 //
-// `shared` of a threadgroup: [16] levels; then a SIMD group: [kRows][128] x, [8][kRows] sums of x.
-// In the end: [chunks][kPanels][kRows][32] totals.
+// `shared` of a threadgroup: [16] levels; then for each SIMD group [kRows][128] x and [8][kRows]
+// sums of x. At the end [chunks][kPanels][kRows][32] totals follow the levels instead.
 #ifndef PAGODA_FEW_ROWS_METAL_H
 #define PAGODA_FEW_ROWS_METAL_H
 
@@ -20,13 +20,13 @@ constexpr int few_rows_step() {
   return P::low() == 32 ? 32 : P::low() == 16 ? 64 : 128;
 }
 
-// A lane's four k of each row on their way.
+// The x that a lane has loaded for a step: four k of each row.
 template <int kRows>
 struct FewRows {
   float4 values[kRows];
 };
 
-// Asks for x of a step from k on.
+// Loads x of the step that begins at k.
 template <typename P, int kRows>
 inline FewRows<kRows> load_few(device const float* x, constant LinearParameters& p, uint k,
                                uint lane) {
@@ -40,7 +40,7 @@ inline FewRows<kRows> load_few(device const float* x, constant LinearParameters&
   return rows;
 }
 
-// Stages x of a step, and its groups' sums.
+// Writes x of a step, and the sums of its groups, to threadgroup memory.
 template <typename P, int kRows>
 inline void stage_few(thread const FewRows<kRows>& rows, uint lane, threadgroup float* staged,
                       threadgroup float* sums) {
@@ -66,7 +66,7 @@ inline void stage_few(thread const FewRows<kRows>& rows, uint lane, threadgroup 
   }
 }
 
-// Continues the chains of kCount k of a block, from its k `first` on.
+// Adds the products of kCount k of a block, from its k `first` on, to each row's part.
 template <typename P, int kRows, int kCount>
 inline void multiply_few(thread const uint* low, thread const uint* high, int first,
                          threadgroup const float* staged, threadgroup const float* levels,
@@ -88,7 +88,7 @@ inline void multiply_few(thread const uint* low, thread const uint* high, int fi
   }
 }
 
-// Adds the parts of a group, and begins anew.
+// Adds the parts of a group to the totals, and clears the parts.
 template <typename P, int kRows>
 inline void end_group(GroupNumbers numbers, threadgroup const float* sums, thread float* parts,
                       thread float* totals) {
@@ -107,7 +107,7 @@ struct StepCodes {
   uint high[P::high() > 0 ? P::high() * few_rows_step<P>() / 32 : 1];
 };
 
-// Asks for the codes of a step of a whole unit, from its k `first` on.
+// Loads the codes of a step from k `first` of a unit on. REQUIRES: the unit is whole.
 template <typename P>
 inline void load_step(device const uint* unit, int first, uint lane, thread StepCodes<P>& codes) {
   constexpr int kBlocks = P::unit() / 32;
@@ -119,7 +119,8 @@ inline void load_step(device const uint* unit, int first, uint lane, thread Step
   }
 }
 
-// Adds a step of a whole unit. parts [kRows]: of plain types' groups, which are longer than a step.
+// Adds a step of a whole unit to the totals. parts [kRows] carry over to the next step, because
+// groups of plain types are longer than a step.
 template <typename P, int kRows>
 inline void add_step(thread const StepCodes<P>& codes, int first, thread const PanelHeader& header,
                      threadgroup const float* staged, threadgroup const float* sums,
@@ -140,8 +141,8 @@ inline void add_step(thread const StepCodes<P>& codes, int first, thread const P
   }
 }
 
-// Adds the last unit of a width that is no multiple of units, of which `num_k` are there. staged:
-// of all of it; num_k, and so what waits where, is the same for all lanes.
+// Adds block b of the last unit, which has only `num_k` k. `staged` is the block's x. All lanes
+// have the same num_k, so that they take the same branches.
 template <typename P, int kRows>
 inline void add_block(device const uint* unit, int num_k, int b, thread const PanelHeader& header,
                       uint lane, threadgroup const float* staged, threadgroup const float* sums,
@@ -205,7 +206,7 @@ inline void add_chunk(device const float* x, device const uint* panel, constant 
   }
 }
 
-// Computes a threadgroup's chunks, and leaves their totals in shared + 16:
+// Computes a threadgroup's chunks, and writes their totals to shared + 16:
 // [chunks][kPanels][kRows][32].
 template <typename P, int kRows, int kPanels>
 inline void add_chunks(device const float* x, device const uint* panel,
@@ -226,7 +227,7 @@ inline void add_chunks(device const float* x, device const uint* panel,
   threadgroup_barrier(mem_flags::mem_threadgroup);
 }
 
-// Returns the sum of the chunks' totals: element i of [kPanels][kRows], of column `lane`.
+// Returns the sum of the chunks' totals for element i of [kPanels][kRows] and column `lane`.
 template <int kRows, int kPanels>
 inline float sum_of_chunks(threadgroup const float* shared, uint num_chunks, int i, uint lane) {
   float sum = 0;

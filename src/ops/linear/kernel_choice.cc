@@ -22,8 +22,8 @@ KernelChoice choose(CpuIsa isa, bool rounds_to_int8, PanelKind kind) {
   return choice;
 }
 
-// All choices of an instruction set, with x in 16 bits and in bytes. A decode step asks some hundred
-// times, and each answer takes a tenth of a microsecond.
+// All choices of an instruction set, with x in 16 bits and in bytes. They are made once: a decode
+// step needs some hundred, and each takes a tenth of a microsecond to make.
 using Choices = std::array<std::array<KernelChoice, kNumPanelKinds>, 2>;
 
 constexpr int kNumIsas = static_cast<int>(CpuIsa::kAmx) + 1;

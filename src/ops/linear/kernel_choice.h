@@ -11,7 +11,7 @@ struct KernelChoice {
   ActivationLayout layout;
 };
 
-// Returns those of the Exec's instruction set, or portable ones where it has none for the kind.
+// Returns the kernels for the Exec's instruction set, or portable ones if it has none for the kind.
 const KernelChoice& kernels_of(const Exec& exec, PanelKind kind);
 
 }  // namespace pagoda::cpu

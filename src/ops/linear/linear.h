@@ -19,16 +19,16 @@ struct LinearArgs {
 };
 Tensor linear(Exec& exec, const Tensor& x, const Weight& weight, const LinearArgs& args);
 
-// Checks what a product takes; `op` names the op.
+// Checks the arguments of a product; `op` is the op's name in messages.
 void check_product(std::string_view op, const Tensor& x, const Weight& weight, const Tensor& bias);
-// Returns the height of the tiles that products divide many rows into on this backend: rows that do
-// not fill the last one cost as much as if they did. 1 on backends other than cpu.
+// Returns the height of the tiles that a product of many rows is divided into on this backend. A
+// last tile that is not full costs as much as a full one. 1 on backends other than cpu.
 int row_tile(const Exec& exec);
-// Chooses how products of few rows fetch the weights that the Exec has by now. The choice is
-// measured on this machine, once, for some ms a format; its user's cache folder keeps it. Does
-// nothing but on x86's processors. REQUIRES: no step is running meanwhile.
+// Chooses how products of few rows prefetch the weights that the Exec has so far. It measures once
+// on each machine, some ms per format, and keeps the choice in the user's cache folder. Does
+// nothing on processors other than x86. REQUIRES: no step is running meanwhile.
 void choose_prefetch(Exec& exec);
-// Describes the product to a profile.
+// Describes the product for a profile.
 OpCall product_call(std::string_view op, const Tensor& x, const Weight& weight);
 
 namespace cpu {

@@ -7,7 +7,8 @@ inline float bias_of(device const float* bias, constant LinearParameters& p, uin
   return p.has_bias != 0 ? bias[p.out_column + column] : 0.0f;
 }
 
-// Multiplies at most kRows rows. A threadgroup takes a panel, a SIMD group a chunk.
+// Multiplies at most kRows rows. Each threadgroup takes a panel, and each of its SIMD groups a
+// chunk.
 template <typename Name, int kBits, int kGroup, typename Number, int kRows>
 [[kernel]] void linear_few(device const float* x [[buffer(0)]],
                            device const uint* panels [[buffer(1)]],
@@ -27,7 +28,7 @@ template <typename Name, int kBits, int kGroup, typename Number, int kRows>
   }
 }
 
-// Multiplies any number of rows. A threadgroup takes 32 rows of 64 columns.
+// Multiplies any number of rows. Each threadgroup computes 32 rows of 64 columns.
 template <typename Name, int kBits, int kGroup, typename Number, int kMatrixUnits>
 [[kernel]] void linear_many(device const float* x [[buffer(0)]],
                             device const uint* panels [[buffer(1)]],

@@ -50,13 +50,13 @@ std::vector<float> linear_bias(const LinearShape& shape) {
   return random_values(2, num_rows(shape));
 }
 
-// Weights meet x as integers by block. These are off by half of:
+// Returns the tolerance of a case. x is rounded to integers block by block. The error is half of:
 // - the block's largest magnitude / 32767;
 // - with 16-bit weights, that magnitude / 4095 (on AVX-512 / 2047 at worst);
-// - the largest of 256 / 16383, where blocks have float minima, or integers for scales and no
+// - the largest magnitude of 256 k / 16383, if blocks have float minima, or integer scales and no
 //   minima.
-// On AMX scales are off by 2^-13 of the largest of 256. Affine codes have no sign: much of their
-// products cancels against the biases', and the error does not.
+// On AMX the error of scales is up to 2^-13 of the largest one of 256 k. Affine codes are unsigned:
+// most of their products cancels against the biases', but the error does not.
 float cpu_tolerance(const LinearShape& shape) {
   float tolerance = 4e-5f;
   for (const LinearPart& part : shape.parts) {
@@ -147,7 +147,7 @@ void add_affine_shapes(std::vector<LinearShape>& shapes) {
                       .parts = {{AffineLayout{bits, 64, WeightFormat::kF16}, 20},
                                 {AffineLayout{bits, 32, WeightFormat::kF32}, 33}}});
   }
-  // As a mixed checkpoint joins q, k and v.
+  // Parts of several formats, like q, k and v of a mixed checkpoint.
   shapes.push_back({.tokens = 5,
                     .cols = 64,
                     .parts = {{AffineLayout{4, 64, kBF16}, 48},

@@ -6,7 +6,7 @@
 namespace pagoda::cpu {
 namespace {
 
-// All segments' panels are one range, so that a step forks once a product.
+// The panels of all segments as one range, so that each product forks only once.
 class PanelRange {
  public:
   PanelRange(const LinearProduct& product, const CpuWeight& weight, const PanelTarget& target)
@@ -14,7 +14,8 @@ class PanelRange {
     for (const WeightSegment& segment : weight_.segments()) num_panels_ += segment.num_panels();
   }
 
-  // Returns the number of panels of all blocks, one block's after the other's.
+  // Returns the number of panels of all blocks. The range has the first block's panels, then the
+  // second block's, and so on.
   std::int64_t size() const { return product_.num_blocks() * num_panels_; }
 
   void start(std::int64_t begin, int thread) const {

@@ -1,17 +1,19 @@
 // The cpu product's micro-kernels: a table of functions for each instruction set.
 //
-// A kernel multiplies a tile of rows of x, rounded as it likes them, with panels of 16 output
-// columns (backend/cpu/panel_format.h). Whatever the height of the tile and the place of a row in
-// it, each output element is the same operations in the same order:
+// A kernel multiplies a tile of rows of x, rounded to the kernel's layout, with panels of 16 output
+// columns (backend/cpu/panel_format.h). Each output element takes the same operations in the same
+// order, whatever the height of the tile and the place of a row in it:
 //
 //   for each block of k under one scale:  s = sum of x[k] * code[k], pairs of k in order
 //                                         acc += scale * s  (+ minimum * sum of the block's x)
 //
-// s is exact, in 32-bit integers; float32 weights have one chain over all k. A kernel may have x
-// share a scale over several blocks and apply it to what they came to. It may have powers of two
-// for scales (avx512/tile-inl.h). It may take minima, or blocks' own integer scales, as integers
-// too (avx512/minima-inl.h, avx512/super-inl.h). On AMX blocks have integers for scales in every
-// format (amx/group_numbers-inl.h).
+// s is exact, in 32-bit integers. Float32 weights are added up in one chain over all k. Kernels may
+// differ from this:
+// - Several blocks share a scale of x, which multiplies the sum of these blocks.
+// - Scales are powers of two (avx512/tile-inl.h).
+// - Minima, or scales that are integers in the format, are multiplied as integers
+//   (avx512/minima-inl.h, avx512/super-inl.h).
+// - On AMX, blocks have integer scales in every format (amx/group_numbers-inl.h).
 #pragma once
 
 #include <cstddef>
@@ -24,27 +26,28 @@ namespace pagoda::cpu {
 
 // How x enters the products.
 enum class Rounding : std::uint8_t {
-  kFloat32,  // as it is
-  kInt16,    // block by block, to the block's largest magnitude / largest_integer: 2e-5
-  kInt8,     // the same of 127: 7e-3; only where the user asks for it
+  kFloat32,  // not rounded
+  kInt16,    // in steps of each block's largest magnitude / largest_integer: error 2e-5
+  kInt8,     // in steps of the largest magnitude / 127: error 7e-3; only if the user asks for it
 };
 
 struct ActivationLayout {
   Rounding rounding = Rounding::kFloat32;
-  int block = 32;               // k under one scale, and over which x is summed for minima
-  int span = 0;                 // k under one scale where that is more by the kernels' own choice
-  bool has_exact_sums = false;  // of blocks of a span, in integers
-  // The integer that a block's largest magnitude becomes, or may become where scales are powers of
-  // two: a block's products have to fit 32 bits.
+  int block = 32;               // k that share a scale; x is summed over them for minima
+  int span = 0;                 // k that share a scale if that is more than a block, else 0
+  bool has_exact_sums = false;  // whether the sums of x over blocks of a span are exact integers
+  // The integer that a block's largest magnitude is rounded to; an upper bound of it if scales are
+  // powers of two. With it the sum of a block's products fits in 32 bits.
   int largest_integer = 32767;
-  bool is_nibbles = false;  // bytes of x lie as codes of four bits want them, else of eight
-  // The rows from which on a tile has 16-bit integers as planes of bytes; 0: none has.
+  bool is_nibbles = false;  // bytes of x are in the order for codes of four bits, else of eight
+  // Tiles of at least so many rows store 16-bit integers as planes of bytes; 0: no tile does.
   int least_plane_rows = 0;
-  // Whether integers outside planes lie as their high bytes and their low ones, in words each.
+  // Whether tiles without planes store each integer as two words: its high byte, and its low byte.
   bool is_split = false;
-  // The number by which codes are too high where they meet planes of tiles below the highest.
+  // The constant that is added to codes to make them unsigned bytes, which are multiplied with
+  // planes of x. Tiles lower than kHighestTile store a correction for it.
   int code_offset = 0;
-  bool takes_whole_rows = false;  // a row's numbers depend on all of it
+  bool takes_whole_rows = false;  // whether a row's scales depend on all its values
   bool operator==(const ActivationLayout&) const = default;
 };
 
@@ -52,13 +55,13 @@ struct ActivationLayout {
 struct TileSource {
   const float* x = nullptr;  // [num_rows, cols]
   std::int64_t x_stride = 0;
-  int num_rows = 0;  // that exist; the others are zero
+  int num_rows = 0;  // of x; the tile's other rows are zeros
   int tile_rows = 0;
   std::int64_t cols = 0;
 };
 
-// A part of a tile: k [begin, end), or all of them where the layout takes whole rows. `begin` is a
-// multiple of kTilePart, and so is `end`, unless it is the last one.
+// A part of a tile: k [begin, end), or all k if the layout takes whole rows. `begin` is a multiple
+// of kTilePart, and so is the `end` of every part but the last.
 struct TilePart {
   std::int64_t begin = 0;
   std::int64_t end = 0;
@@ -76,7 +79,7 @@ struct PanelProduct {
   std::int64_t cols = 0;
   const std::byte* panels = nullptr;
   std::int64_t panel_bytes = 0;
-  std::int64_t header_area = 0;  // before a panel's groups, as PanelLayout has it
+  std::int64_t header_area = 0;  // bytes before a panel's groups (PanelLayout)
   int units_of_header = 1;
   bool header_is_bfloat16 = false;
   std::int64_t num_columns = 0;  // of the segment's outputs
@@ -86,33 +89,34 @@ struct PanelProduct {
   WeightPrefetch prefetch = WeightPrefetch::kSecondLevel;
 };
 
-// The heights that a tile may have; the first one is decode's.
+// The heights that a tile may have. A decode step of one sequence uses the first.
 inline constexpr int kHighestTile = 16;
 inline constexpr int kTileHeights[] = {1, 2, 4, 6, kHighestTile};
 
 struct LinearKernels {
-  // Gives the layout that multiply takes; false where it does not take the kind.
+  // Sets the layout of x that multiply() takes. Returns false if it does not take the kind.
   bool (*layout_of)(PanelKind kind, ActivationLayout& layout) = nullptr;
-  // Does the same for x in bytes, where kernels have such a path.
+  // Does the same for x in bytes. Null if the kernels can't multiply it.
   bool (*int8_layout_of)(PanelKind kind, ActivationLayout& layout) = nullptr;
-  // Returns the most rows of a tile where there are so many: one of kTileHeights.
+  // Returns the highest tile to use for a product of num_rows rows: one of kTileHeights.
   int (*most_rows)(const ActivationLayout& layout, std::int64_t num_rows) = nullptr;
   std::int64_t (*tile_bytes)(const ActivationLayout& layout, int tile_rows,
                              std::int64_t cols) = nullptr;
-  // Rounds a part of x into a tile. Parts of one tile may be packed at a time.
+  // Rounds a part of x into a tile. Threads may pack parts of one tile at the same time.
   void (*pack_tile)(const ActivationLayout& layout, const TileSource& source, const TilePart& part,
                     std::byte* tile) = nullptr;
-  // Multiplies panels [begin, end) of the segment; both are even.
+  // Multiplies panels [begin, end) of the segment. REQUIRES: `begin` and `end` are even.
   void (*multiply)(const PanelProduct& product, std::int64_t begin, std::int64_t end) = nullptr;
 };
 
-// Null where this architecture has no such instruction set.
+// The kernels for each instruction set. Null on architectures that do not have it.
 extern const LinearKernels* const kAvx512Kernels;
-// Has AVX-512's product of x in bytes, and an arithmetic of its own else (amx/group_numbers-inl.h).
+// Multiplies x in bytes as kAvx512Kernels do, and else in its own arithmetic
+// (amx/group_numbers-inl.h).
 extern const LinearKernels* const kAmxKernels;
 extern const LinearKernels* const kAvx2Kernels;
 extern const LinearKernels* const kNeonKernels;
-// Takes every kind, in float32, with what vectors the machine has.
+// Takes every kind, in float32, with the vectors that the machine has.
 extern const LinearKernels* const kPortableKernels;
 
 }  // namespace pagoda::cpu

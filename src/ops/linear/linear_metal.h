@@ -1,7 +1,7 @@
 #ifndef PAGODA_LINEAR_METAL_H
 #define PAGODA_LINEAR_METAL_H
 
-// The parameters of a product, gated_linear's too. Strides are in elements.
+// The parameters of a product, also of gated_linear. Strides are in elements.
 struct LinearParameters {
   uint rows;          // of x
   uint width;         // k
@@ -9,12 +9,12 @@ struct LinearParameters {
   uint x_is_aligned;  // 1: each row of x begins at a multiple of 16 bytes
   uint cols;          // outputs of the segment; of gated_linear, of each half
   uint panel_words;   // of one panel
-  uint panel_stride;  // words from a panel to the segment's next
+  uint panel_stride;  // words from a panel to the segment's next panel
   uint chunk;         // k of a chunk, a multiple of the format's unit
   uint out_stride;    // from a row of out to the next
   uint out_column;    // the segment's first column in out, and in bias
   uint has_bias;      // 0: `bias` is not read
-  uint is_gelu;       // of gated_linear: Activation::kGeluTanh, else kSilu
+  uint is_gelu;       // for gated_linear alone. 1: Activation::kGeluTanh; 0: kSilu
 };
 
 #endif  // PAGODA_LINEAR_METAL_H

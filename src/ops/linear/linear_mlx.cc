@@ -11,11 +11,11 @@
 namespace pagoda::mlx {
 namespace {
 
-constexpr int kMaxChunks = 8;  // each a SIMD group of a threadgroup that multiplies few rows
+constexpr int kMaxChunks = 8;  // in products of few rows, a threadgroup has a SIMD group for each
 constexpr int kFewRows = 4;
 constexpr int kTileRows = 32;
 constexpr int kTileColumns = 64;
-// few_rows.metal.h: floats of x and of its sums for a row of a SIMD group, and those ahead of them.
+// few_rows.metal.h: floats of x and of its sums for a row of a SIMD group; floats of the levels.
 constexpr int kFloatsOfRow = 128 + 8;
 constexpr int kFloatsOfLevels = 16;
 // many_rows.metal.h: levels, x, codes, scales and offsets, sums of x, parts.

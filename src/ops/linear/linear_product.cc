@@ -11,40 +11,42 @@ namespace pagoda::cpu {
 namespace {
 
 constexpr std::int64_t kTileBytesPerPass = std::int64_t{832} << 10;
-// AMX's products write more at a time, and read x more often: of 0.5 to 4 MB the best.
+// The best of 0.5 to 4 MB on AMX, where products write more at a time, and read x more often.
 constexpr std::int64_t kTileBytesPerAmxPass = std::int64_t{1152} << 10;
 // Multiply-adds worth a fork: about a microsecond of one core.
 constexpr std::int64_t kForkWork = 1 << 17;
-// Values of x worth a fork: a core rounds one or two a nanosecond where others wrote them.
+// Values of x worth a fork: a core rounds one or two per nanosecond if other cores wrote them.
 constexpr std::int64_t kForkRounding = 1 << 12;
-// The first bytes of a thread's weights, which are prefetched at once. Kernels prefetch lines only
-// from a distance on; without this the lines before came one by one, 2 us a product.
+// The first bytes of a thread's weights, which start() prefetches at once. Kernels prefetch only
+// lines that are some way ahead; without this the first lines came one by one, 2 us a product.
 constexpr std::int64_t kFirstBytes = 8192;
-// Each thread reads all weights where it has rows of its own: enough rows to hide that.
+// With at least so many rows per thread, each thread gets a block of its own. It then reads all
+// weights, and so many rows hide the time that this takes.
 constexpr std::int64_t kRowsOfItsOwn = 96;
-// Pieces of work that each thread should have where there are rows enough: threads that get on twice
-// as fast as others, because no other process shares their cores, take the others' last ones.
+// Pieces of work per thread, if there are enough rows. So threads that run twice as fast as others,
+// because no other process shares their cores, can take over the others' last pieces.
 constexpr std::int64_t kPiecesPerThread = 8;
-// Each block decodes all weights: enough rows to hide that.
+// The fewest rows of a block, if there are several. Each block decodes all weights, and so many
+// rows hide the time that this takes.
 constexpr std::int64_t kLeastBlockRows = 128;
-// More than any kernel asks for to have its highest tiles.
+// Enough rows for every kernel to use its highest tiles.
 constexpr std::int64_t kManyRows = 1 << 10;
-// A multiple of every lower tile's height.
+// A multiple of the heights of all tiles but the highest.
 constexpr std::int64_t kRowGrain = 12;
 
 std::int64_t round_up(std::int64_t count, std::int64_t multiple) {
   return (count + multiple - 1) / multiple * multiple;
 }
 
-// Returns into how many blocks the rows are divided. Each block meets `num_pieces` pairs of panels,
-// or of gate's panels with up's.
+// Returns the number of blocks that the rows are divided into. Each block is multiplied with
+// `num_pieces` pairs of panels; in gated_linear, with so many pairs of both gate and up.
 std::int64_t num_row_blocks(std::int64_t num_rows, std::int64_t num_pieces, int num_threads) {
   if (num_rows >= num_threads * kRowsOfItsOwn) return num_threads;
   const std::int64_t wanted = (kPiecesPerThread * num_threads + num_pieces - 1) / num_pieces;
   return std::clamp(num_rows / kLeastBlockRows, std::int64_t{1}, wanted);
 }
 
-// Returns the height of all tiles: as few tiles as can be, and then as low as they can be.
+// Returns the height of all tiles: the lowest one of those that need the fewest tiles.
 int tile_rows_for(std::int64_t num_rows, int most_rows) {
   const std::int64_t num_tiles = (num_rows + most_rows - 1) / most_rows;
   const auto rows = static_cast<int>((num_rows + num_tiles - 1) / num_tiles);
@@ -57,7 +59,7 @@ int tile_rows_for(std::int64_t num_rows, int most_rows) {
 }  // namespace
 
 int row_tile(const Exec& exec) {
-  // As high for each format.
+  // The height is the same for every format.
   const KernelChoice& choice = kernels_of(exec, PanelKind::kQ8_0);
   return choice.kernels->most_rows(choice.layout, kManyRows);
 }
@@ -138,7 +140,7 @@ void LinearProduct::take_rows(std::int64_t first, std::int64_t count) {
   first_row_ = first;
   num_rows_ = count;
   plan_tiles();
-  // As even as tiles allow: the threads wait for the one that has most of them.
+  // Blocks are as even as tiles allow, because all threads wait for the largest one.
   block_rows_ = round_up((count + most_blocks_ - 1) / most_blocks_, row_grain());
   copy_bytes_ = is_single_tile() ? tile_memory() : 0;
   const std::int64_t num_copies = copy_bytes_ > 0 ? exec_.num_threads() : 1;
@@ -152,7 +154,7 @@ void LinearProduct::take_rows(std::int64_t first, std::int64_t count) {
   }
 }
 
-// Rounds x by all threads, which share out parts of tiles where tiles are few.
+// Rounds x on all threads. If tiles are few, threads divide parts of tiles among them.
 void LinearProduct::round_tiles(const Tiles& tiles) {
   const bool are_many = tiles.num_tiles >= 2 * exec_.num_threads();
   const std::int64_t part_cols = are_many || tiles.layout.takes_whole_rows ? cols_ : kTilePart;

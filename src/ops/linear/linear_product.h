@@ -1,11 +1,15 @@
-// LinearProduct: rows of x on their way through the panels of one weight, for the ops that
-// multiply.
+// LinearProduct multiplies rows of x with the panels of one weight, for the ops linear and
+// gated_linear.
 //
-// Rows are taken a pass at a time and rounded into tiles, as each segment's kernel wants them; then
-// panels are multiplied, each sum whole on one thread. Few rows are one block, whose panels threads
-// share out. More are some blocks, where panels alone would be too few pieces to share out evenly.
-// Many are a block for each thread, whose tiles its own cache keeps, times all panels. A thread
-// that is done first takes panels off another's end.
+// A pass takes some rows, and rounds them into tiles in the layout of each segment's kernel. Then
+// it multiplies panels; one thread computes each sum completely. The rows decide how threads divide
+// the work:
+// - Few rows are one block, and threads divide its panels.
+// - More rows are several blocks, if panels alone are too few pieces to divide evenly.
+// - Many rows are one block for each thread. The thread multiplies it with all panels, while its
+//   cache keeps the block's tiles.
+//
+// A thread that finishes early takes panels from the end of another thread's share.
 #pragma once
 
 #include <array>
@@ -18,15 +22,15 @@
 namespace pagoda::cpu {
 
 struct RowBlock {
-  std::int64_t first = 0;  // of the pass
+  std::int64_t first = 0;  // counted from the pass's first row
   std::int64_t count = 0;
 };
 
-// The rows to multiply, and where panels' columns go: the block's first row and the first panel's
-// first column at out[0].
+// The rows to multiply, and where results go: out[0] has the block's first row and the first
+// panel's first column.
 struct PanelTarget {
   RowBlock rows;
-  int thread = 0;        // that multiplies
+  int thread = 0;        // the one that multiplies
   float* out = nullptr;  // [rows, at least the panels' columns]
   std::int64_t stride = 0;
   const float* bias = nullptr;  // or null
@@ -37,36 +41,36 @@ class LinearProduct {
   // REQUIRES: x is [tokens, cols]; it and the weight outlive the product.
   LinearProduct(Exec& exec, const Weight& weight, const Tensor& x);
 
-  // Returns as many rows as leave a block's tiles in a core's second-level cache while all panels
-  // pass by.
+  // Returns the most rows of a pass. With so many, a block's tiles stay in a core's second-level
+  // cache while it is multiplied with all panels.
   std::int64_t rows_per_pass() const { return rows_per_pass_; }
   // Returns the most rows that a block of a pass has.
   std::int64_t block_rows() const { return block_rows_; }
-  // Takes rows [first, first + count) of x, and rounds them by all threads where they are more than
-  // a tile.
+  // Takes rows [first, first + count) of x. If they are more than a tile, all threads round them
+  // here; else each thread rounds its own copy in start().
   void take_rows(std::int64_t first, std::int64_t count);
-  // Prepares a thread to multiply the panels from `panel` on, which come first. Where there is a
-  // single tile the thread makes its own while the first weights are under way: 1 us on one thread,
-  // with the others and the memory idle, was 4 % of a decode step.
+  // Prepares a thread to multiply panels from `panel` on. If there is a single tile, the thread
+  // rounds its own copy while its first weights are being fetched. If one thread rounded it for
+  // all, the others and the memory would be idle for 1 us, 4 % of a decode step.
   void start(const WeightSegment& segment, std::int64_t panel, int thread) const;
   // Returns the number of blocks of the rows taken.
   std::int64_t num_blocks() const { return (num_rows_ + block_rows_ - 1) / block_rows_; }
   RowBlock block(std::int64_t index) const;
-  // Returns how many pairs of panels a thread takes at a time of `num_pairs`: one, so that parts
-  // are as even as can be, or more where one pair is too little work for a fork.
+  // Returns how many of `num_pairs` pairs of panels a thread takes at a time: one, so that shares
+  // are as even as possible, or more if a pair is too little work for a fork.
   std::int64_t grain_pairs(std::int64_t num_pairs) const;
 
-  // Multiplies panels [begin, end) of a segment with a block of the rows taken; both are even.
-  // Called after start() on the same thread; thread-safe.
+  // Multiplies panels [begin, end) of a segment with a block of the rows taken. `begin` and `end`
+  // are even. Called after start() on the same thread; thread-safe.
   void multiply(const WeightSegment& segment, std::int64_t begin, std::int64_t end,
                 const PanelTarget& target) const;
-  // Makes the workers prefetch the weights that they multiply next, after all products of a step
-  // with few rows. Meanwhile the caller alone is busy with norms, the cache and short contexts, or
-  // other threads still multiply. REQUIRES: the fork that multiplies comes after.
+  // Makes the workers prefetch the next product's weights once they have finished this one, if it
+  // has few rows. They would be idle: the caller alone computes norms and short contexts, or other
+  // threads still multiply. REQUIRES: called before this product's fork.
   void fetch_next() const;
 
  private:
-  // Rows of x as one kernel wants them.
+  // Rows of x in the layout of one kernel.
   struct Tiles {
     const LinearKernels* kernels = nullptr;
     ActivationLayout layout;
@@ -79,11 +83,11 @@ class LinearProduct {
 
   const Tiles* find_tiles(PanelKind kind) const;
   void plan_tiles();
-  std::int64_t row_grain() const;    // in which rows are shared out
+  std::int64_t row_grain() const;    // blocks have a multiple of so many rows
   std::int64_t tile_memory() const;  // bytes
   bool is_single_tile() const;
   void round_tiles(const Tiles& tiles);
-  // Rounds a part of a tile, to where that tile begins.
+  // Rounds a part of a tile; `to` is where the tile begins.
   void round_part(const Tiles& tiles, std::int64_t tile, const TilePart& part, std::byte* to) const;
 
   Exec& exec_;
@@ -96,7 +100,7 @@ class LinearProduct {
   std::int64_t first_row_ = 0;
   std::int64_t num_rows_ = 0;
   Tensor memory_;
-  std::int64_t copy_bytes_ = 0;  // from a thread's tiles to the next one's; 0: they share them
+  std::int64_t copy_bytes_ = 0;  // of each thread's own tiles; 0: threads share the tiles
   std::array<Tiles, kMostLayouts> tiles_;
   int num_layouts_ = 0;
 };

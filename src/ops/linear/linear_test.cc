@@ -1,4 +1,4 @@
-// Properties of linear that its cases do not state: x in bytes, x that is no number, and many rows.
+// Properties of linear that its cases do not show: x in bytes, x with NaN or infinity, many rows.
 #include "ops/linear/linear.h"
 
 #include <fmt/format.h>
@@ -51,12 +51,12 @@ TEST(Linear, BytesOfXAreNearFloat32AndBatchInvariant) {
   }
 }
 
-// Kernels of many rows go on from 256 k to the next and from some panels to the next. Only so many
-// rows' sums wait at a time, and long rows are taken a part at a time.
+// Kernels of many rows overlap the work on 256 k with that on the next, also from panels to panels.
+// They divide rows into parts, whose sums they keep in memory, and long rows into parts of k.
 TEST(Linear, RowsAreTheSameAloneAndAmongHundreds) {
   constexpr int kRows = 75;
   for (const CpuIsa isa : supported_cpu_isas()) {
-    // One thread takes all panels at a time.
+    // A single thread multiplies all panels in one call.
     const auto exec =
         make_exec({.backend = Backend::kCpu, .num_threads = 1, .cpu_isa = isa}).value();
     for (const WeightFormat format :
@@ -87,7 +87,8 @@ TEST(Linear, OnlyCpuTakesXInBytes) {
   EXPECT_EQ(status.message(), "[device] int8 activations: expected --device cpu, got reference");
 }
 
-// A checkpoint that overflows must be seen to: its rows' errors are the engine's to tell.
+// NaN and infinity must reach the outputs: so the engine sees that a row overflowed, and reports
+// it.
 TEST(Linear, NoNumberStaysNoneInItsRowAlone) {
   for (const CpuIsa isa : supported_cpu_isas()) {
     const auto exec =
@@ -107,8 +108,8 @@ TEST(Linear, NoNumberStaysNoneInItsRowAlone) {
   }
 }
 
-// There are few panels for many threads, so rows are shared out too, in blocks. The last block has
-// fewer rows.
+// There are few panels for many threads, so rows are divided among them too, in blocks. The last
+// block has fewer rows.
 TEST(Linear, BlocksOfRowsChangeNoBit) {
   const auto gated = [](Exec& exec, const LinearShape& shape, std::span<const float> x) {
     const Weight weight = prepare_weight(exec, linear_parts(shape), WeightUse::kGated).value();
@@ -135,7 +136,7 @@ TEST(Linear, BlocksOfRowsChangeNoBit) {
 
 constexpr int kWideTokens = 13, kWideRows = 40, kWideCols = 320;
 
-// Returns n rows of values. Row i has magnitudes of 2^(i * step), which fall by half each 8 k.
+// Returns rows of values. Magnitudes grow by 2^step from row to row, and halve after every 8 k.
 std::vector<float> wide_values(std::uint32_t seed, int num_rows, int step) {
   std::vector<float> values = random_values(seed, std::int64_t{num_rows} * kWideCols);
   for (int i = 0; i < num_rows * kWideCols; ++i) {
@@ -145,7 +146,7 @@ std::vector<float> wide_values(std::uint32_t seed, int num_rows, int step) {
   return values;
 }
 
-// Scales lie far apart, blocks are zero, and one row of weights is no number.
+// Scales differ widely, some blocks are zero, and a row of weights has a NaN.
 TEST(Linear, WideBFloat16WeightsMeetWideX) {
   std::vector<float> x = wide_values(3, kWideTokens, 7), weights = wide_values(4, kWideRows, 3);
   std::fill_n(x.begin() + 5 * kWideCols, kWideCols, 0.0f);

@@ -1,17 +1,18 @@
 // Products of more rows: a threadgroup computes 32 rows of 64 columns, which are two panels.
 //
-// Two SIMD groups go through k by blocks of 32. Each thread unpacks the codes of one column into
-// threadgroup memory, as numbers, while the next block's are already asked for. Then matrix units
-// or lanes add up the parts, and lanes fold them into totals after each group:
-// - kMatrixUnits: a SIMD group's part is 32 x 32, of matrices of 8 x 8, and a lane folds the column
-//   whose codes it has unpacked. Eight rows that are not there are not computed.
-// - Lanes: a thread has 8 rows, 4 apart, of 4 columns, 16 apart.
+// Two SIMD groups process k in blocks of 32. Each thread unpacks the codes of one column into
+// threadgroup memory, as floats, while the next block is being loaded. Then matrix units or lanes
+// add products to parts, and after each group of k lanes add the parts to totals:
+// - Matrix units (kMatrixUnits): the parts of a SIMD group are 32 x 32, in matrices of 8 x 8. A
+//   lane adds up the column whose codes it has unpacked. Eights of rows beyond the last row are
+//   skipped.
+// - Lanes: a thread has 8 rows, 4 apart, times 4 columns, 16 apart.
 #ifndef PAGODA_MANY_ROWS_METAL_H
 #define PAGODA_MANY_ROWS_METAL_H
 
 #include "ops/linear/product.metal.h"
 
-// Places of a tile's arrays in `shared`, one behind the other:
+// Places of a tile's arrays in `shared`, one after the other:
 //
 //   levels   [16]
 //   x        [32][36]
@@ -19,7 +20,7 @@
 //   scales   [2][64], of each group
 //   offsets  [2][64], of each group
 //   sums     [2][32], each group's sums of x
-//   parts    [2][8][32], which matrix units leave
+//   parts    [2][8][32], written by matrix units
 struct Tile {
   static constexpr int x() { return 16; }
   static constexpr int x_stride() { return 36; }
@@ -31,8 +32,8 @@ struct Tile {
   static constexpr int parts() { return sums() + 64; }
 };
 
-// The block to come, as far as a thread holds it in registers: its column's codes, and its part of
-// x, k 4 (i % 8) .. of rows i / 8 + 8 j of the tile, i its index.
+// A thread's share of the next block, in registers: the codes of its column, and four k of four
+// rows of x. Thread i has the four k from 4 (i % 8) on of the tile's rows i / 8 + 8 j.
 template <typename P>
 struct NextBlock {
   uint low[P::low()];
@@ -41,7 +42,7 @@ struct NextBlock {
   PanelHeader header;  // of the unit that the block is in
 };
 
-// Asks for the block at k. The header comes with a unit's first block.
+// Loads the block at k. With a unit's first block, it loads the unit's header too.
 template <typename P>
 inline void load_next(device const float* x, device const uint* panel, constant LinearParameters& p,
                       uint first_row, uint k, uint simd_group, uint lane,
@@ -55,7 +56,7 @@ inline void load_next(device const float* x, device const uint* panel, constant 
   const uint row = first_row + 4 * simd_group + lane / 8;
   const uint k_of_lane = k + 4 * (lane % 8);
   const bool is_inside = p.x_is_aligned != 0 && k + 32 <= p.width && first_row + 32 <= p.rows;
-  if (is_inside) {  // as nearly always, and the same for all lanes: nothing to look at
+  if (is_inside) {  // the usual case, and the same for all lanes: no bounds to check
     device const float* const from = x + size_t(row) * p.x_stride + k_of_lane;
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
@@ -67,7 +68,7 @@ inline void load_next(device const float* x, device const uint* panel, constant 
   for (int j = 0; j < 4; ++j) next.x[j] = load_x(x, p, row + 8 * uint(j), k_of_lane);
 }
 
-// Writes a block's x, and the sums of what its groups have of x so far. runs [4]
+// Writes a block's x, and the sums of its groups' x so far, to `shared`. runs [4]: these sums
 template <typename P>
 inline void stage_x(thread const NextBlock<P>& next, uint k, uint simd_group, uint lane,
                     threadgroup float* shared, thread float* runs) {
@@ -112,13 +113,13 @@ inline void stage_codes(thread const NextBlock<P>& next, uint column, threadgrou
   }
 }
 
-// Returns whether a group ends with the span of the block at k that ends at `end`.
+// Returns whether a group ends at k + end; a span of the block at k ends there.
 template <typename P>
 inline bool group_ends(uint k, int end, uint width) {
   return (k + uint(end)) % uint(P::group()) == 0 || k + uint(end) >= width;
 }
 
-// Multiplies a span of a block by lanes. parts [8][4]
+// Multiplies a span of a block on lanes. parts [8][4]
 inline void multiply_by_lanes(threadgroup const float* shared, int first, int count,
                               uint simd_group, uint lane, thread float* parts) {
   threadgroup const float* const x =
@@ -146,7 +147,7 @@ inline void multiply_by_lanes(threadgroup const float* shared, int first, int co
   }
 }
 
-// Folds a group's parts. span: of the block, 0 or 1
+// Adds a group's parts to the totals. span: its index in the block, 0 or 1
 template <typename P>
 inline void fold_by_lanes(threadgroup const float* shared, int span, uint simd_group, uint lane,
                           thread float* parts, thread float* totals) {
@@ -170,7 +171,7 @@ inline void fold_by_lanes(threadgroup const float* shared, int span, uint simd_g
   }
 }
 
-// Multiplies a span by matrix units. parts [4][4]; `eights`: of rows that are there.
+// Multiplies a span on matrix units. parts [4][4]; `eights`: the number of eights of rows.
 inline void multiply_by_units(threadgroup const float* shared, int first, int count, int eights,
                               uint simd_group, thread simdgroup_float8x8* parts) {
   threadgroup const float* const x = shared + Tile::x();
@@ -196,7 +197,7 @@ inline void multiply_by_units(threadgroup const float* shared, int first, int co
   }
 }
 
-// Folds a group's parts. totals [32]: rows of the lane's column
+// Adds a group's parts to the totals. totals [32]: the rows of the lane's column
 template <typename P>
 inline void fold_by_units(threadgroup float* shared, int span, GroupNumbers numbers, int eights,
                           uint simd_group, uint lane, thread simdgroup_float8x8* parts,
@@ -223,8 +224,8 @@ inline void fold_by_units(threadgroup float* shared, int span, GroupNumbers numb
   }
 }
 
-// Adds up a tile: its rows from `first_row` on, times the thread's panel. SIMD group 0 has the
-// panel of the left 32 columns, and SIMD group 1 that of the right ones. sums [32]:
+// Computes a tile: rows from `first_row` on times two panels. `panel` is the left one for SIMD
+// group 0, and the right one for SIMD group 1. sums [32] of a thread:
 //
 //   by lanes  [8][4], the tile's rows 4 r + 2 simd_group + lane / 16 of columns 16 c + lane % 16
 //   by units  all rows of column `lane` of the panel

@@ -1,15 +1,16 @@
-// Reads panels of weights, which backend/mlx/metal_panels.h draws. A lane owns a column of a panel.
+// Reads panels of weights; backend/mlx/metal_panels.h describes them. A lane owns a column of a
+// panel.
 //
-// A format is four template arguments: its name, the bits of a code, the k under one scale (of
-// plain types: of one chain), and the type of the checkpoint's scales (where it is no Affine:
-// half).
+// A format is four template arguments: its name, the bits of a code, the k of a group, and a type.
+// The k of a group share a scale; in plain types they are one chain of products. The type is that
+// of an Affine's scales, that of a plain type's values, and else half.
 #ifndef PAGODA_PANELS_METAL_H
 #define PAGODA_PANELS_METAL_H
 
 #include "backend/mlx/kernel.metal.h"
 
-// kHalves and kWords: the numbers of 16 and of 32 bits in a column's header, for each group; of a
-// super-block of 256 k, in all. kZero: the code that stands for zero.
+// kHalves and kWords: how many 16-bit and 32-bit numbers a column's header has for each group, or
+// for a whole super-block of 256 k. kZero: the code whose value is zero.
 template <int kHalves, int kWords, int kZero, bool kIsSuper, bool kHasOffset, bool kHasLevels>
 struct FormatTraits {
   static constexpr int halves() { return kHalves; }
@@ -44,10 +45,11 @@ struct Panels {
   static constexpr int group() { return kGroup; }
   static constexpr bool is_plain() { return kBits >= 16; }
   static constexpr int unit() { return Name::is_super() ? 256 : 128; }  // k
-  // Returns the bits of a code that its low plane has; its high one has the others.
+  // Returns how many bits of a code are in the low plane; the others are in the high plane.
   static constexpr int low() { return kBits >= 8 ? kBits : kBits >= 4 ? 4 : 2; }
   static constexpr int high() { return kBits - low(); }
-  // Returns a column's numbers in the header of a unit of so many blocks of 32 k.
+  // Returns how many 16-bit (or 32-bit) numbers a column has in the header of a unit with `blocks`
+  // blocks of 32 k.
   static constexpr int halves(int blocks) {
     return Name::halves() * (Name::is_super() ? 1 : 32 * blocks / kGroup);
   }
@@ -55,7 +57,7 @@ struct Panels {
     return Name::words() *
            (Name::is_super() ? 1 : 32 * blocks / kGroup * (int(sizeof(Number)) / 2));
   }
-  // Returns where a part of such a unit begins, in words.
+  // Returns where a part of the unit begins, in words.
   static constexpr int words_at(int blocks) {
     return Name::is_super() ? (16 * halves(blocks) + 31) / 32 * 32 : 16 * halves(blocks);
   }
@@ -64,7 +66,7 @@ struct Panels {
   static constexpr int unit_words() { return high_at(unit() / 32) + high() * unit(); }
 };
 
-// Returns the number that 16 bits are, or 32.
+// Returns the number whose encoding is the low 16 bits, or all 32.
 template <typename T>
 inline float number_of(uint bits);
 template <>
@@ -80,8 +82,8 @@ inline float number_of<float>(uint bits) {
   return as_type<float>(bits);
 }
 
-// Loads the first kCount words of a lane's part of a section: pieces of four words a lane, and a
-// last one of fewer.
+// Loads the first kCount words of a lane's part of a section. A section has pieces with four words
+// per lane, and a last piece with fewer.
 template <int kCount>
 inline void load_words(device const uint* section, uint lane, thread uint* words) {
   constexpr int kRest = kCount % 4;
@@ -148,7 +150,7 @@ inline void load_header(device const uint* unit, int blocks, uint lane,
   }
 }
 
-// Returns word `first + i` of a header, i < 4, without asking for memory.
+// Returns word `first + i` of a header, i < 4. It selects registers, and indexes no memory.
 inline uint select_word(thread const uint* words, int first, int i) {
   const uint even = (i & 2) != 0 ? words[first + 2] : words[first];
   const uint odd = (i & 2) != 0 ? words[first + 3] : words[first + 1];
@@ -161,7 +163,7 @@ struct GroupNumbers {
   float offset;
 };
 
-// Returns what a header of scales alone says.
+// Returns a group's numbers from a header that has only scales.
 template <typename Number>
 inline GroupNumbers numbers_of_scale(thread const PanelHeader& header, int g) {
   GroupNumbers numbers;
@@ -170,7 +172,8 @@ inline GroupNumbers numbers_of_scale(thread const PanelHeader& header, int g) {
   numbers.offset = 0;
   return numbers;
 }
-// Returns what a header says that has a scale and a minimum, or a bias, in one word or in two.
+// Returns a group's numbers from a header that has a scale and a minimum or bias for each group, in
+// one word or in two.
 template <typename Number>
 inline GroupNumbers numbers_of_pair(thread const PanelHeader& header, int g) {
   GroupNumbers numbers;
@@ -189,8 +192,8 @@ inline GroupNumbers numbers_of_pair(thread const PanelHeader& header, int g) {
   numbers.offset = number_of<Number>(word >> 16);
   return numbers;
 }
-// Returns a super-block's scale times an integer, and its minimum's scale times another one. All
-// products are exact.
+// Returns a super-block's scale times a group's integer, and minus its minimum scale times another
+// integer. Both products are exact.
 inline GroupNumbers numbers_of_integers(uint scale, int integer, uint minimum_scale, int minimum) {
   GroupNumbers numbers;
   numbers.scale = number_of<half>(scale) * float(integer);
@@ -284,8 +287,8 @@ inline float iq4_level(uint i) {
   return float(int(byte ^ 128u) - 128);
 }
 
-// Loads the codes of block `b` of 32 k. Of plain types, `num_k` may end inside the block: what lies
-// behind is zero, and its pieces are not there.
+// Loads the codes of block `b` of 32 k. In plain types the unit may end inside the block, after
+// `num_k` k: codes beyond are zero, and pieces beyond are not in memory.
 template <typename P>
 inline void load_block(device const uint* unit, int blocks, int b, int num_k, uint lane,
                        thread uint* low, thread uint* high) {
@@ -312,10 +315,11 @@ inline void load_block(device const uint* unit, int blocks, int b, int num_k, ui
   }
 }
 
-// Returns the number that code `k` of a block stands for under a scale of one. Where `k` is known
-// when compiling, and the block's words are registers, a code costs a mask and a subtraction: with
-// 2^(23 - place) above it, an integer whose lowest bit is at `place` is a float of that much more.
-// levels: iq4_level(), where the format has them.
+// Returns the value of code `k` of a block under a scale of one. If `k` is a compile-time constant,
+// and the words are in registers, that costs a mask and a subtraction. The masked bits, the lowest
+// at `place`, are put into the mantissa of the float 2^(23 - place). The float grows by the code's
+// value, and the subtraction takes 2^(23 - place) away. levels: iq4_level(), if the format has
+// them.
 template <typename P>
 inline float code_number(thread const uint* low, thread const uint* high, int k,
                          threadgroup const float* levels) {
@@ -337,7 +341,7 @@ inline float code_number(thread const uint* low, thread const uint* high, int k,
   uint bits = (is_shifted ? low[i] >> kShift : low[i]) & ((1u << kLow) - 1) << place;
   if (kHigh > 0) {
     constexpr int kSlots =
-        kHigh > 0 ? kLow / kHigh : 1;  // codes' high bits between two of a word's
+        kHigh > 0 ? kLow / kHigh : 1;  // words of the low plane for one of the high plane
     const uint word = high[i / kSlots];
     const int slot = kHigh * (i % kSlots);
     const uint top = is_shifted ? word >> (slot + kShift - kLow) : word << (kLow - slot);

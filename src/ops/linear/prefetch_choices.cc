@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Another number where kernels fetch in other ways than those that were measured.
+// The number changes when kernels change how they prefetch: files with another one are ignored.
 constexpr std::string_view kFirstLine = "pagoda prefetch 1\n";
 constexpr std::size_t kMostFileBytes = 64 << 10;
 
@@ -34,7 +34,7 @@ constexpr std::array<std::string_view, kNumPanelKinds> kKindNames = {
 constexpr std::array<std::string_view, 3> kWayNames = {"past-caches", "second-level",
                                                        "second-level-half"};
 
-// Returns the file's lines, each with its end; only the first one where they are not understood.
+// Returns the file's text, or only its first line if the file is missing or not understood.
 std::string read_notes(const fs::path& file) {
   const Result<std::string> text = read_text_file(file);
   const bool is_understood = text.ok() && text->size() <= kMostFileBytes &&
@@ -55,7 +55,7 @@ void write_notes(const fs::path& file, const std::string& notes) {
   if (!stream || error) fs::remove(unfinished, error);
 }
 
-// Returns the way of the line that begins with `key`.
+// Returns the way in the line that begins with `key`.
 std::optional<WeightPrefetch> noted_way(std::string_view notes, const std::string& key) {
   const std::size_t at = notes.find('\n' + key);
   if (at == std::string_view::npos) return std::nullopt;

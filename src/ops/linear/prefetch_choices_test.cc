@@ -33,7 +33,8 @@ class PrefetchChoices : public ::testing::Test {
   cpu::CpuExec& cpu_exec() { return static_cast<cpu::CpuExec&>(*exec_); }
   WeightPrefetch way() { return cpu_exec().prefetch_of(cpu::PanelKind::kQ4_0); }
 
-  // Returns whether kernels here are told the way; else nothing is measured or noted.
+  // Returns whether this machine's kernels can prefetch in several ways. If not, nothing is
+  // measured or noted.
   bool has_ways() {
     const CpuIsa isa = cpu_exec().isa();
     return isa == CpuIsa::kAvx2 || includes_avx512(isa);

@@ -18,7 +18,8 @@ namespace {
 constexpr std::int64_t kCols = 1024;
 constexpr std::int64_t kBytesOfThread = std::int64_t{1} << 20;
 constexpr int kNumTurns = 9;
-// Others' work on the same cores makes times differ by less, as a rule.
+// A way is chosen if its time is below this share of the usual way's. Other processes on the same
+// cores usually change times by less.
 constexpr double kClearly = 0.9;
 constexpr std::array kWays = {WeightPrefetch::kPastCaches, WeightPrefetch::kSecondLevel,
                               WeightPrefetch::kSecondLevelHalf};
@@ -32,7 +33,7 @@ void drop_from_caches(const std::byte* bytes, std::int64_t count) {
 #endif
 }
 
-// A row of ones and as many panels of zeros a thread.
+// A product to time: a row of ones, and the same number of panels of zeros for each thread.
 class Probe {
  public:
   Probe(CpuExec& exec, PanelKind kind)

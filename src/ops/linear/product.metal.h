@@ -1,4 +1,4 @@
-// The arithmetic of products, of few rows and of many alike, and x on its way in.
+// The arithmetic of products, the same for few rows and for many, and the loads of x.
 //
 // out[row, column] is a function of the row of x and the column's weights alone. It is the same
 // whichever kernel computes it, and whatever else is computed with it:
@@ -8,15 +8,16 @@
 //           fma(scale, part, total) where no code has an offset, total + part in plain types
 //   sum   = sum + total from zero, over ascending chunks, each total from zero
 //
-// A chunk's length is a function of the width and the format. A group's x is summed by fours,
-// ((x[0] + x[1]) + x[2]) + x[3]. Fours are added two by two, and runs of 32 k from left to right.
+// A chunk's length is a function of the width and the format. A group's x is summed in fours,
+// ((x[0] + x[1]) + x[2]) + x[3]. In runs of 32 k fours are added pairwise; runs are added from left
+// to right.
 #ifndef PAGODA_PRODUCT_METAL_H
 #define PAGODA_PRODUCT_METAL_H
 
 #include "ops/linear/linear_metal.h"
 #include "ops/linear/panels.metal.h"
 
-// Returns x[row, k .. k + 3], zeros behind the last row and column. k is a multiple of four.
+// Returns x[row, k .. k + 3], with zeros beyond the last row and column. k is a multiple of four.
 inline float4 load_x(device const float* x, constant LinearParameters& p, uint row, uint k) {
   float4 values;
   values.x = 0;
@@ -37,7 +38,7 @@ inline float4 load_x(device const float* x, constant LinearParameters& p, uint r
   return values;
 }
 
-// Returns the sum of a run of 16 or 32 k, of which 4 or 8 neighbouring lanes have four each.
+// Returns the sum of a run of 16 or 32 k. 4 or 8 neighbouring lanes hold the run, four k each.
 template <int kRun>
 inline float sum_of_run(float4 values) {
   float sum = ((values.x + values.y) + values.z) + values.w;
@@ -47,7 +48,7 @@ inline float sum_of_run(float4 values) {
   return sum;
 }
 
-// Returns total with a group's part.
+// Returns `total` after a group's part, with its scale and offset, is added.
 template <typename P>
 inline float with_group(float total, float part, GroupNumbers numbers, float sum_of_x) {
   if (P::is_plain()) return total + part;
@@ -55,7 +56,8 @@ inline float with_group(float total, float part, GroupNumbers numbers, float sum
   return fma(numbers.scale, part, total);
 }
 
-// Writes the levels that code_number() reads, by the first lanes of SIMD group 0. Before a barrier.
+// Writes the levels that code_number() reads, with the first lanes of SIMD group 0. A barrier must
+// follow.
 template <typename P>
 inline void write_levels(threadgroup float* levels, uint simd_group, uint lane) {
   if (P::Format::has_levels() && simd_group == 0 && lane < 16) levels[lane] = iq4_level(lane);

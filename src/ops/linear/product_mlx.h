@@ -1,4 +1,4 @@
-// How products by our kernels are dispatched on Metal: linear's, and gated_linear's.
+// The dispatches of our kernels for products on Metal, in linear and in gated_linear.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 
 namespace pagoda::mlx {
 
-// The kernels of an op, each for a format: of few rows, and of any number.
+// The kernels of an op, one for few rows and one for any number. Both are templates over formats.
 struct ProductKernels {
   const MetalSource* source = nullptr;
   std::string_view few;
   std::string_view many;
-  int panels = 1;  // that a threadgroup of `few` multiplies: 2 where they are interleaved
+  int panels = 1;  // multiplied by a threadgroup of `few`: 2 if they are interleaved
 };
 
 // A segment's product: x is input 0, out is output 0.
@@ -26,14 +26,14 @@ struct SegmentProduct {
   bool has_bias = false;
   std::int64_t out_stride = 0;
   std::int64_t out_column = 0;
-  bool is_gelu = false;  // of gated_linear, else silu
+  bool is_gelu = false;  // for gated_linear alone; false: silu
 };
 
 // Returns the dispatch of a segment's product with x [tokens, cols].
 MetalDispatch product_dispatch(const Exec& exec, const ProductKernels& kernels,
                                const SegmentProduct& product, const Tensor& x);
 
-// Returns the k of a chunk, whose totals are added up one after the other (product.metal.h).
+// Returns the number of k in a chunk. Totals of chunks are added up in order (product.metal.h).
 std::int64_t product_chunk(const PanelFormat& format, std::int64_t cols);
 
 }  // namespace pagoda::mlx

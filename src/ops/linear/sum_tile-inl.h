@@ -1,5 +1,4 @@
-// Tiles of x in 16-bit integers with the integers' sums, as the AVX2 and the NEON products have
-// them.
+// Tiles of x in 16-bit integers with the integers' sums, for the AVX2 and the NEON products.
 #pragma once
 
 #include "ops/linear/integer_tile-inl.h"
@@ -7,8 +6,8 @@
 namespace pagoda::cpu {
 namespace {
 
-// A tile's memory: for each unit of 32 k 64 bytes a row, [rows], then for each block [blocks][rows]
-// the scale of its integers, and [blocks][rows] their sum.
+// A tile's memory: for each unit of 32 k, 64 bytes for each row. Then [blocks][rows] the scale of
+// each block's integers, and [blocks][rows] their sum.
 struct TileView {
   const std::byte* units;
   const float* scales;
@@ -28,7 +27,7 @@ PAGODA_INLINE std::int64_t tile_bytes(const ActivationLayout& layout, int tile_r
   return integer_tile_bytes(layout, tile_rows, cols, kLineBytes, 2);
 }
 
-// One row of a tile: each unit at unit * tile_rows * 64.
+// One row of a tile. Unit u begins at units + u * tile_rows * 64.
 struct TileRow {
   const float* x;  // null: zeros
   std::int64_t cols;
@@ -38,7 +37,7 @@ struct TileRow {
   std::int32_t* sums;
 };
 
-// Returns row r of the tile that is made of `source`.
+// Returns row r of the tile that is made from `source`.
 PAGODA_INLINE TileRow row_of(const ActivationLayout& layout, const TileSource& source,
                              std::byte* tile, int r) {
   const TileView view = view_of(tile, layout, source.tile_rows, source.cols);

@@ -1,5 +1,5 @@
-// Units of 32 k of a panel as float32, for each target (backend/cpu/panel_format.h draws the
-// layouts).
+// Decodes units of 32 k of a panel to float32. The file is compiled once for each target of Highway
+// (backend/cpu/panel_format.h describes the layouts).
 #if defined(PAGODA_UNIT_DECODER_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef PAGODA_UNIT_DECODER_INL_H
 #undef PAGODA_UNIT_DECODER_INL_H
@@ -15,7 +15,7 @@
 #include "hwy/highway.h"
 #include "ops/linear/linear_kernels.h"
 
-// Loops over registers must vanish: an array that is indexed at run time lives in memory.
+// Loops over registers must be unrolled: an array that is indexed at run time lives in memory.
 #undef PAGODA_UNROLL
 #define PAGODA_UNROLL _Pragma("GCC unroll 16")
 
@@ -63,7 +63,7 @@ struct Vectors {
     PAGODA_UNROLL
     for (int i = 0; i < kVectors; ++i) hn::StoreU(v[i], D(), to + i * kLanes);
   }
-  // Takes the product's one step.
+  // Adds x times w.
   HWY_INLINE void add(float x, const Vectors& w) {
     PAGODA_UNROLL
     for (int i = 0; i < kVectors; ++i) v[i] = hn::MulAdd(hn::Set(D(), x), w.v[i], v[i]);
@@ -91,7 +91,8 @@ class UnitDecoder {
   HWY_INLINE UnitDecoder(const PanelProduct& product, const std::byte* panel)
       : product_(product), panel_(panel), group_(panel + product.header_area) {}
 
-  // Decodes the next 32 k, [32, 16]: in `memory` or in the panel itself.
+  // Decodes the next 32 k. Returns them as [32, 16] in `memory`, or in the panel itself if it has
+  // float32.
   HWY_INLINE const float* next(float* memory) {
     if constexpr (kKind == PanelKind::kF32) {
       const std::byte* unit = group_;
@@ -106,7 +107,8 @@ class UnitDecoder {
   }
 
  private:
-  // Decodes the code values, unscaled. Planes are read pair by pair; loops over pairs stay loops.
+  // Decodes the code values, unscaled. Planes are read pair by pair; the loop over pairs is not
+  // unrolled.
   HWY_INLINE void decode_codes(float* memory) const {
     const DI di;
     const std::byte* low = group_ + kFormat.low_plane() + in_group_ * kFormat.low_bits * kLineBytes;
@@ -173,7 +175,7 @@ class UnitDecoder {
     }
   }
 
-  // Reads block b of the group.
+  // Reads the scales and minima of block b of the group.
   HWY_INLINE void read_numbers(int b, BlockScale& numbers) const {
     constexpr int kHalves = 2 * kPanelColumns;
     Vectors first, second;

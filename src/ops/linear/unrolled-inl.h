@@ -1,6 +1,6 @@
-// Loops over registers for the files that are compiled for one instruction set each. All here is in
-// an unnamed namespace: an inline function with a linked name would be merged with other files' and
-// could then run on a machine that lacks the instructions.
+// Unrolled loops over registers, for files that are compiled for one instruction set each. All code
+// here is in an unnamed namespace. The linker would merge inline functions of the same name from
+// several files, and a machine could then run instructions that it lacks.
 #pragma once
 
 #include <utility>
@@ -11,12 +11,12 @@
 namespace pagoda::cpu {
 namespace {
 
-// A number that is known when compiling: an array of sums that a loop indexes at run time lives in
-// memory.
+// An index that is a compile-time constant. An array of sums that is indexed at run time would live
+// in memory, not in registers.
 template <int kNumber>
 struct Index {
   static constexpr int kValue = kNumber;
-  // Converts to the index, so that it is written as one.
+  // Converts to int, so that it can be used like one.
   constexpr operator int() const { return kNumber; }  // NOLINT(google-explicit-constructor)
 };
 
@@ -25,8 +25,8 @@ PAGODA_INLINE void visit_each(const Visit& visit, std::integer_sequence<int, kNu
   (visit(Index<kFrom + kNumbers>()), ...);
 }
 
-// Calls visit(kFrom), visit(kFrom + 1), ... visit(kCount - 1) with such numbers. All calls stand in
-// one function: one within the other would have the compiler copy the last body kCount times.
+// Calls visit(kFrom), visit(kFrom + 1), ... visit(kCount - 1), each with an Index. All calls are in
+// one function: if calls were nested, the compiler would copy the last body kCount times.
 template <int kCount, int kFrom = 0, class Visit>
 PAGODA_INLINE void for_all(const Visit& visit) {
   constexpr int kCalls = kFrom < kCount ? kCount - kFrom : 0;

@@ -1,6 +1,6 @@
-// log_probs: how likely chosen tokens are, and which were the likeliest, without an array of the
-// vocabulary's size: a log-probability is a logit minus the row's log-sum-exp, which only the rows
-// asked for pay.
+// log_probs: the log-probabilities of chosen tokens and of the likeliest ones. A log-probability is
+// a logit minus the row's log-sum-exp, so no array of the vocabulary's size is written. Only the
+// rows asked for are read.
 #pragma once
 
 #include "ops/dispatch.h"
@@ -24,7 +24,7 @@ struct LogProbs {
 //   token_ids  [n] int32. A row whose id is negative (argmax.h), or that holds a NaN, +inf, or
 //              -inf alone, has a log-probability of 0, rank 0 and ids of -1
 //   num_top    0 to kMaxTopTokens, and the vocabulary at most
-// Sums are in float64 on reference and cpu, of whole numbers elsewhere.
+// Sums are taken in float64 on reference and cpu, and in whole numbers elsewhere.
 struct LogProbsArgs {
   const Tensor* rows = nullptr;
   int num_top = 0;

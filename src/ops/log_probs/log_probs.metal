@@ -1,8 +1,9 @@
-// log_probs: a threadgroup a row.
+// log_probs on Apple GPUs: each threadgroup takes a row.
 //
-// The sum of exponentials is one of whole numbers (token_weight.metal.h), exact in any order: off by
-// 2^-25 of the likeliest token at most. The likeliest tokens are those above a threshold, put in
-// order by a SIMD group, which has a lane for each: num_top is 32 at most.
+// The sum of exponentials is a sum of whole numbers (token_weight.metal.h), which is exact in any
+// order. Rounding to them costs at most 2^-25 of the likeliest token. The likeliest tokens are
+// those above a threshold. One SIMD group sorts them, with a lane for each, because num_top is at
+// most 32.
 #include "backend/mlx/kernel.metal.h"
 #include "ops/log_probs/log_probs_metal.h"
 #include "ops/sample/logits_row.metal.h"
@@ -38,8 +39,8 @@ inline int rank_of(thread const LogitsRow<T>& row, uint key, TokenMeasure measur
   return 1 + int(sum_row(row, measure, place, scratch));
 }
 
-// Collects the tokens of the measure, at most 32, into keys [32] and ids [32], in no order; returns
-// how many they are. counter: one word; behind it nothing is in use
+// Collects the tokens that the measure counts, at most 32, into keys [32] and ids [32], in no
+// order. Returns how many there are. counter: one word
 template <typename T>
 inline uint collect(thread const LogitsRow<T>& row, thread const TokenMeasure& measure,
                     RowPlace place, threadgroup uint* keys, threadgroup uint* ids,
@@ -62,8 +63,8 @@ inline uint collect(thread const LogitsRow<T>& row, thread const TokenMeasure& m
   return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
-// Returns a measure that counts the num_top likeliest tokens, the lowest ids among equals; fewer
-// where the others are -inf.
+// Returns a measure that counts the num_top likeliest tokens, the lowest ids among equals. It
+// counts fewer if the others are -inf.
 template <typename T>
 inline TokenMeasure likeliest(thread const LogitsRow<T>& row, uint num_top, TokenMeasure measure,
                               thread const LargestLogit& largest, RowPlace place,
@@ -78,7 +79,7 @@ inline TokenMeasure likeliest(thread const LogitsRow<T>& row, uint num_top, Toke
   return measure;
 }
 
-// Writes what the row has no token for.
+// Writes ids of -1 and log-probabilities of 0, for a row that has no token.
 inline void write_fault(uint at, uint num_top, RowPlace place, device int* top_ids,
                         device float* top_logprobs) {
   if (place.simd_group != 0 || place.lane >= num_top) return;
@@ -86,7 +87,7 @@ inline void write_fault(uint at, uint num_top, RowPlace place, device int* top_i
   top_logprobs[size_t(at) * num_top + place.lane] = 0.0f;
 }
 
-// Writes num_top of the tokens that `measure` counts, best first, and -1 behind them.
+// Writes num_top of the tokens that `measure` counts, best first, and -1 after them.
 template <typename T>
 inline void write_top(thread const LogitsRow<T>& row, thread const TokenMeasure& measure,
                       RowLogarithm logarithm, uint at, uint num_top, RowPlace place,
@@ -109,7 +110,7 @@ inline void write_top(thread const LogitsRow<T>& row, thread const TokenMeasure&
   top_logprobs[to] = is_token ? log_prob(key, logarithm) : 0.0f;
 }
 
-// logits: [tokens, vocab]; top_ids, top_logprobs: [n, num_top], not looked at where num_top is 0;
+// logits: [tokens, vocab]; top_ids, top_logprobs: [n, num_top], not used if num_top is 0;
 // the others: [n]
 template <typename T>
 [[kernel]] [[max_total_threads_per_threadgroup(kRowThreads)]] void log_probs(

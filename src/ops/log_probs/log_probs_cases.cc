@@ -8,7 +8,7 @@
 namespace pagoda {
 namespace {
 
-// Case rows are bfloat16 values; float16 holds all of them but those of the largest distances.
+// Case rows are bfloat16 values; float16 can hold all of them except the largest distances.
 struct LogProbsShape {
   int rows;
   int vocab_size;
@@ -17,7 +17,7 @@ struct LogProbsShape {
   bool is_large = false;
 };
 
-// Returns a token that is not forbidden, where there is one.
+// Returns a token that is not forbidden if there is one, else 0.
 std::int32_t chosen_token(std::span<const float> logits, int row) {
   const auto vocab_size = static_cast<std::int32_t>(logits.size());
   for (std::int32_t i = 0; i < vocab_size; ++i) {
@@ -37,11 +37,12 @@ OpCase make_log_probs_case(const LogProbsShape& shape) {
       .bytes = static_cast<double>(dtype_size(shape.dtype)) * shape.rows * shape.vocab_size,
       .is_large = shape.is_large};
   result.prepare = [=](Exec& exec, std::span<const int> wanted) -> Result<CaseRun> {
-    // Rows that are not asked for stand between the others.
+    // After each row that is asked for comes one that is not.
     std::vector<float> values;
     std::vector<std::int32_t> rows, token_ids;
     for (const int row : wanted) {
-      // Not those of the largest distances: their log-probabilities would hide the others' errors.
+      // Rows of the largest distances are left out: their log-probabilities would hide the others'
+      // errors.
       const std::vector<float> logits =
           case_logits(row % 16 == 15 ? row + 1 : row, shape.vocab_size);
       values.insert(values.end(), logits.begin(), logits.end());

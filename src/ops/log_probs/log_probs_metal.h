@@ -4,8 +4,8 @@
 
 struct LogProbsParameters {
   unsigned int vocab;
-  int is_aligned;  // to four logits, of which vocab is a multiple
-  int has_rows;    // else `rows` is not looked at, and row i is i
+  int is_aligned;  // whether each row begins at a multiple of four logits
+  int has_rows;    // 0: `rows` is not read, and rows[i] is i
   unsigned int num_top;
 };
 

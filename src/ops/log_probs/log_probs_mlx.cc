@@ -9,14 +9,14 @@
 namespace pagoda::mlx {
 namespace {
 
-// Inputs: logits, token ids, and rows where there are any.
+// Returns the launch for these inputs: logits, token ids, and rows if there are any.
 MetalLaunch launch_of(const Tensor& logits, std::int64_t num_rows, const LogProbsArgs& args) {
   const bool has_rows = args.rows != nullptr;
   const bool has_top = args.num_top > 0;
   MetalDispatch dispatch =
       row_dispatch({&kLogProbsMetal, "log_probs", {template_argument(logits.dtype())}}, num_rows,
                    RowMemory::kScratchAndHistogram);
-  // Another buffer stands for one that is not looked at.
+  // A buffer that is not used is replaced by another one.
   dispatch.buffers = {input(0),
                       input(has_rows ? 2 : 1),
                       input(1),

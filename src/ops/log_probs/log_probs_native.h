@@ -19,7 +19,8 @@ inline LogProbs allocate_log_probs(Exec& exec, std::int64_t num_rows, int num_to
   return result;
 }
 
-// Returns the row's logits; `widened` [vocab] holds them where they are stored in 16 bits.
+// Returns the row's logits. If they are stored in 16 bits, they are converted into `widened`
+// [vocab].
 inline std::span<const float> row_of(const Tensor& logits, std::int64_t row,
                                      std::span<float> widened) {
   const std::int64_t vocab_size = logits.extent(1);

@@ -1,5 +1,5 @@
 // resolve_tokens: a step's token ids. An earlier step has drawn some of them, and the host has not
-// read those. So a step can start before the host knows what it computes.
+// read those. So a step can start before the host knows its tokens.
 #pragma once
 
 #include "ops/dispatch.h"
@@ -7,8 +7,9 @@
 
 namespace pagoda {
 
-// Computes out[t] = token_ids[t] where token_source[t] < 0, else max(drawn[token_source[t]], 0): a
-// row that had no token to draw (ops/argmax) has ended its sequence, whatever is computed of it.
+// Computes out[t] = token_ids[t] where token_source[t] < 0, else max(drawn[token_source[t]], 0).
+// `drawn` is negative for a row that had no token to draw (ops/argmax). Its sequence has ended, so
+// its token does not matter.
 //   token_ids     [tokens] int32
 //   token_source  [tokens] int32, each below rows: the caller has checked them
 //   drawn         [rows] int32

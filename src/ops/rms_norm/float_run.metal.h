@@ -2,8 +2,8 @@
 #ifndef PAGODA_FLOAT_RUN_METAL_H
 #define PAGODA_FLOAT_RUN_METAL_H
 
-// Reads kCount floats. is_aligned: `from` lies at a multiple of 16 bytes, or of kCount floats where
-// those are fewer.
+// Reads kCount floats. is_aligned: `from` is at a multiple of 16 bytes, or of kCount floats if
+// these are fewer bytes.
 template <int kCount>
 inline void load_run(device const float* from, bool is_aligned, thread float* to) {
   if (kCount % 4 == 0 && is_aligned) {
@@ -25,7 +25,7 @@ inline void load_run(device const float* from, bool is_aligned, thread float* to
   }
 }
 
-// Writes kCount floats, to an address as load_run() has aligned.
+// Writes kCount floats. REQUIRES: `to` is aligned, as load_run() describes it.
 template <int kCount>
 inline void store_run(thread const float* from, device float* to) {
   if (kCount % 4 == 0) {

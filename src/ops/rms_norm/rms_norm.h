@@ -12,11 +12,11 @@ struct RmsNormArgs {
 
 // Computes out[..., :] = x[..., :] / sqrt(mean(x[..., :]^2) + eps) * weight
 //   x       [rows, dim] or [tokens, heads, dim]; the last extent contiguous, the others at any
-//           stride (a part of a joined product is normed where it lies)
+//           stride (so a part of a joined product needs no copy)
 //   weight  [dim] float32
 //   out     x's shape and dtype, contiguous
-// The mean is taken in float32 in an order that depends on dim alone. Each row is computed apart
-// from the others.
+// The mean is taken in float32 in an order that depends on dim alone. Rows do not depend on each
+// other.
 Tensor rms_norm(Exec& exec, const Tensor& x, const Tensor& weight, const RmsNormArgs& args);
 
 PAGODA_DECLARE_BODIES(Tensor rms_norm(Exec& exec, const Tensor& x, const Tensor& weight,

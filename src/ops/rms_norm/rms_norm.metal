@@ -3,8 +3,8 @@
 #include "ops/rms_norm/rms_norm_metal.h"
 #include "ops/rms_norm/rms_norm_row.metal.h"
 
-// Norms rows_per_group rows a threadgroup. A thread takes kWide values at once (4 where dim is a
-// multiple of it, else 1), simd_groups_per_row * 32 * kWide apart.
+// Each threadgroup norms rows_per_group rows. A thread takes kWide values at once: 4 if dim is a
+// multiple of 4, else 1. Its next values are simd_groups_per_row * 32 * kWide further.
 //   x    rows at strides; out [rows, dim]
 template <int kWide>
 [[kernel]] void rms_norm(device const float* x [[buffer(0)]],

@@ -1,4 +1,4 @@
-// The cpu backend's norm of some tokens, for the ops that it is a part of.
+// The cpu backend's norm of some tokens, for rms_norm and for ops that include it.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace pagoda::cpu {
 
-// Writes tokens [begin, end) of what rms_norm() returns to `out`.
+// Writes tokens [begin, end) of rms_norm()'s result to `out`.
 void rms_norm_tokens(const Tensor& x, const Tensor& weight, const RmsNormArgs& args,
                      std::int64_t begin, std::int64_t end, const Tensor& out);
 

@@ -15,7 +15,7 @@ HWY_BEFORE_NAMESPACE();
 namespace pagoda::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Takes four sums over whole vectors, then the rest: an order that depends on dim alone.
+// Adds up the squares of whole vectors in four sums, then the rest. The order depends on dim alone.
 inline float sum_of_squares(const float* x, std::int64_t dim) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));

@@ -16,9 +16,9 @@ inline float add_squares(thread const float* values, float sum) {
   return sum;
 }
 
-// Returns a row's sum of `value` to all threads of its SIMD groups: `simd_groups` that follow one
-// another. `shared` has a float for each SIMD group of the threadgroup. The order depends on
-// `simd_groups` alone.
+// Returns the sum of `value` over a row, to all threads of the row. A row has `simd_groups` SIMD
+// groups in sequence. `shared` has a float for each SIMD group of the threadgroup. The order of the
+// sum depends on `simd_groups` alone.
 inline float sum_over_row(float value, int simd_groups, threadgroup float* shared, int simd_group,
                           int lane) {
   const float sum = simd_sum(value);
@@ -29,7 +29,7 @@ inline float sum_over_row(float value, int simd_groups, threadgroup float* share
   return simd_sum(lane < simd_groups ? shared[first + lane] : 0.0f);
 }
 
-// Returns what a row is multiplied by.
+// Returns the factor that norms a row.
 inline float inverse_rms(float sum_of_squares, int dim, float eps) {
   return 1.0f / precise::sqrt(sum_of_squares / float(dim) + eps);
 }

@@ -1,4 +1,4 @@
-// How the kernels of rms_norm and add_rms_norm share a row out among threads.
+// How the kernels of rms_norm and add_rms_norm divide a row among threads.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace pagoda::mlx {
 
-// A function of dim alone, as the order of a row's sum has to be.
+// The division of a row. It depends on dim alone, and so does the order of a row's sum.
 struct RowSplit {
   explicit RowSplit(std::int64_t dim)
       : width(dim % 4 == 0 ? 4 : 1),

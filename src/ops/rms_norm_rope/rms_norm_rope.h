@@ -1,4 +1,4 @@
-// rms_norm_rope: each head normed and rotated, as Qwen3 has its queries and keys, in one pass.
+// rms_norm_rope: norms and rotates each head in one pass, as Qwen3 needs it for queries and keys.
 #pragma once
 
 #include "ops/dispatch.h"

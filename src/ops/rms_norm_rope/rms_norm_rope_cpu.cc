@@ -17,8 +17,8 @@ namespace pagoda::cpu::HWY_NAMESPACE {
 
 constexpr std::int64_t kLineFloats = 16;
 
-// Norms and rotates tokens [begin, end) of x. Each head is rotated in the first-level cache, where
-// its norm lies.
+// Norms and rotates tokens [begin, end) of x. Each head is rotated while its norm is in the
+// first-level cache.
 void norm_and_rotate(const Tensor& x, const float* gain, const Tensor& angles,
                      const RmsNormRopeArgs& args, std::int64_t begin, std::int64_t end,
                      float* out) {
@@ -30,7 +30,8 @@ void norm_and_rotate(const Tensor& x, const float* gain, const Tensor& angles,
     const float* cosines = angles.data<float>() + t * 2 * half;
     float* to = out + t * heads * head_dim;
     for (std::int64_t h = 0; h < heads; ++h, from += x.stride(1), to += head_dim) {
-      // The next token's: in a joined product tokens lie too far apart to be foreseen.
+      // Prefetches the next token's head: in a joined product tokens are too far apart for the
+      // hardware to prefetch.
       for (std::int64_t i = 0; i < head_dim; i += kLineFloats) {
         __builtin_prefetch(from + x.stride(0) + i);
       }

@@ -1,4 +1,5 @@
-// The cpu backend's norm and rotation of some tokens, for the ops that they are a part of.
+// The cpu backend's norm and rotation of some tokens, for rms_norm_rope and for ops that include
+// it.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,7 @@
 
 namespace pagoda::cpu {
 
-// Writes tokens [begin, end) of what rms_norm_rope() returns to `out`.
+// Writes tokens [begin, end) of rms_norm_rope()'s result to `out`.
 void rms_norm_rope_tokens(const Tensor& x, const Tensor& weight, const Tensor& angles,
                           const RmsNormRopeArgs& args, std::int64_t begin, std::int64_t end,
                           const Tensor& out);

@@ -7,7 +7,7 @@ struct RmsNormRopeParameters {
   int token_stride;  // of x, in elements
   int head_stride;
   int num_pairs;   // that are rotated
-  int is_halves;   // RopeStyle
+  int is_halves;   // 1: RopeStyle::kHalves; 0: kAdjacent
   int is_aligned;  // whether every head of x begins at a multiple of 16 bytes
   float eps;
 };

@@ -8,10 +8,11 @@ struct ReducedAngle {
   int quarters;  // quarter turns, modulo 4
 };
 
-// Returns position * frequency less whole quarter turns. The product has twice a float's bits. A
-// quarter turn, pi / 2, is taken in three parts (Cody and Waite, Software Manual for the Elementary
-// Functions, 1980). The first difference is exact: below 2^20 both are multiples of 2^-23 or finer,
-// and it is below 1. For products below 2^20 the rest is off by 1e-7 at most.
+// Returns position * frequency minus whole quarter turns. The product has twice the bits of a
+// float. A quarter turn, pi / 2, is subtracted in three parts (Cody and Waite, Software Manual for
+// the Elementary Functions, 1980). The first difference is exact: below 2^20 both terms are
+// multiples of 2^-23 or finer, and it is below 1. For products below 2^20 the rest is off by 1e-7
+// at most.
 inline ReducedAngle reduced_angle(float position, float frequency) {
   const float angle = position * frequency;
   const float angle_rest = fma(position, frequency, -angle);
@@ -25,8 +26,8 @@ inline ReducedAngle reduced_angle(float position, float frequency) {
   return reduced;
 }
 
-// Returns the sine or cosine of an angle up to pi / 4, as Taylor's sum, whose first term left out is
-// below 2e-9.
+// Returns the sine or cosine of an angle up to pi / 4, by a Taylor series. The first term that is
+// left out is below 2e-9.
 inline float sine_of(float rest) {
   const float square = rest * rest;
   float sum = fma(square, 2.75573192e-6f, -1.98412698e-4f);

@@ -37,7 +37,7 @@ HWY_EXPORT(rotate_adjacent);
 
 namespace {
 
-// A token's cosines and sines take about a microsecond: worth a fork from the fourth.
+// A token's cosines and sines take about a microsecond: four tokens are worth a fork.
 constexpr std::int64_t kAnglesGrain = 4;
 // Elements worth a fork, about two microseconds of one core.
 constexpr std::int64_t kForkElements = 16384;

@@ -1,4 +1,4 @@
-// The cpu backend's rotation of some tokens, for the ops that it is a part of.
+// The cpu backend's rotation of some tokens, for rope and for ops that include it.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace pagoda::cpu {
 
-// Writes tokens [begin, end) of what rope() returns to `out`.
+// Writes tokens [begin, end) of rope()'s result to `out`.
 void rope_tokens(const Tensor& x, const Tensor& angles, const RopeArgs& args, std::int64_t begin,
                  std::int64_t end, const Tensor& out);
 

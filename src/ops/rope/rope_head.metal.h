@@ -1,15 +1,15 @@
-// One head in the registers of a SIMD group: read as the pairs that are rotated together, normed, rotated,
-// written; rope, rms_norm_rope and rope_kv_write share it.
+// One head in the registers of a SIMD group: functions that read it as pairs (a, b), norm it,
+// rotate the pairs and write it. rope, rms_norm_rope and rope_kv_write share them.
 //
-// A lane has kRuns runs of kRun pairs (a, b) that follow one another: as many as make 32 lanes read
-// up to 16 bytes each, where the head is that wide.
+// A lane has kRuns runs of kRun consecutive pairs. If the head is wide enough, a lane reads 16
+// bytes of a run at once.
 #ifndef PAGODA_ROPE_HEAD_METAL_H
 #define PAGODA_ROPE_HEAD_METAL_H
 
 #include "ops/kv_write/kv_entry.metal.h"
 #include "ops/rms_norm/float_run.metal.h"
 
-// The extents of a head's share of a lane.
+// The sizes of a lane's share of a head.
 template <int kHeadDim>
 struct HeadSplit {
   enum {
@@ -20,8 +20,8 @@ struct HeadSplit {
   };
 };
 
-// The pairs of a head: those that are rotated, of its first elements, and then of what is left, its
-// halves again or neighbours.
+// The pairs of a head. The first num_rotated pairs, of its first elements, are rotated. The
+// remaining elements are paired in the same way: by halves, or neighbours.
 struct HeadPairs {
   bool is_halves;
   int num_rotated;
@@ -34,7 +34,8 @@ inline HeadPairs head_pairs(int is_halves, int num_rotated) {
   return pairs;
 }
 
-// Returns the element where a run of pairs that begins with `pair` has its first a; halves alone.
+// Returns the element that is the first a of a run of pairs, which begins with `pair`. Only for
+// halves.
 template <int kHeadDim>
 inline int place_of_a(HeadPairs pairs, int pair) {
   return pair < pairs.num_rotated ? pair : pair + pairs.num_rotated;
@@ -44,14 +45,14 @@ inline int place_of_b(HeadPairs pairs, int pair) {
   return pair + (pair < pairs.num_rotated ? pairs.num_rotated : kHeadDim / 2);
 }
 
-// Returns the first pair of a lane's run; one from kPairs on is none.
+// Returns the first pair of a lane's run. If it is kPairs or more, there is no such run.
 template <int kHeadDim>
 inline int first_pair(int run, int lane) {
   return (run * 32 + lane) * HeadSplit<kHeadDim>::kRun;
 }
 
-// Reads a run of pairs, all of them rotated or none. is_aligned: the head lies at a
-// multiple of 16 bytes, or of all that a lane reads at once where that is less.
+// Reads a run of pairs, all of them rotated or none. is_aligned: the head is at a multiple of 16
+// bytes, or of the bytes that a lane reads at once if these are fewer.
 template <int kHeadDim>
 inline void load_pairs(device const float* head, HeadPairs pairs, bool is_aligned, int pair,
                        thread float* a, thread float* b) {
@@ -69,7 +70,7 @@ inline void load_pairs(device const float* head, HeadPairs pairs, bool is_aligne
   }
 }
 
-// Reads a lane's pairs, kShare of each.
+// Reads a lane's kShare pairs.
 template <int kHeadDim>
 inline void load_head(device const float* head, HeadPairs pairs, bool is_aligned, int lane,
                       thread float* a, thread float* b) {

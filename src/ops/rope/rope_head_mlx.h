@@ -1,4 +1,4 @@
-// Launches of the kernels that take a SIMD group a head.
+// Launches of kernels in which each SIMD group takes a head.
 #pragma once
 
 #include <array>

@@ -15,7 +15,7 @@ namespace pagoda::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // Rotates a row. cosines, sines  [half]; x, out  [2 * half]. Products and sums are not fused, so
-// that the rest of a row is the same in scalars. x may be out.
+// that vectors and the scalars at a row's end compute the same bits. x may be out.
 inline void rotate_halves_row(const float* x, const float* cosines, const float* sines,
                               std::int64_t half, float* out) {
   const hn::ScalableTag<float> d;

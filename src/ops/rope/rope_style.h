@@ -1,4 +1,4 @@
-// RopeStyle: which elements of a head a rotation pairs. Checkpoints say it, and the op takes it.
+// RopeStyle: which two elements of a head are rotated as a pair. It depends on the checkpoint.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@ namespace pagoda {
 // original Llama; GGUF files of the llama architecture have their q and k rows permuted for it).
 enum class RopeStyle { kHalves, kAdjacent };
 
-// Returns whether so many elements of a head can be rotated: pairs that a lane of a GPU holds together
-// are all rotated, or none.
+// Returns whether the first `width` elements of a head can be rotated. The pairs of a run, which
+// one lane of a GPU holds, must all be rotated, or none of them.
 constexpr bool is_rotary_width(std::int64_t width, std::int64_t head_dim) {
   const std::int64_t run = head_dim % 256 == 0 ? 4 : head_dim % 128 == 0 ? 2 : 1;
   return width > 0 && width <= head_dim && width % (2 * run) == 0;

@@ -1,5 +1,5 @@
-// An offset that keys are stored without: what the cache then holds, and that attention, which is
-// told of it, sees what it saw.
+// Tests an offset that is subtracted from keys before they are stored: the cache holds the
+// differences, and attention computes the same results.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -57,7 +57,7 @@ TEST(KeyOffset, IsTakenFromRotatedKeysAlone) {
   }
 }
 
-// A softmax does not change by what all of its scores have in common.
+// A softmax does not change if the same number is added to all of its scores.
 TEST(KeyOffset, ChangesNoAttention) {
   const HostBatch host = prompt_batch();
   const auto exec = make_exec({.backend = Backend::kReference}).value();

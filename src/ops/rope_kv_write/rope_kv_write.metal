@@ -4,12 +4,12 @@
 #include "ops/rope/rope_head.metal.h"
 #include "ops/rope_kv_write/rope_kv_write_metal.h"
 
-// A SIMD group takes a head of queries, keys or values, eight a threadgroup.
+// A head of queries, keys or values. Each SIMD group takes one, and each threadgroup eight.
 struct JoinedHead {
   int number;
   bool is_query;
   bool is_value;
-  bool is_wanted;  // else nothing is written
+  bool is_wanted;  // false: nothing is written
   KvPlace place;   // of a key or a value
 };
 
@@ -27,7 +27,7 @@ inline JoinedHead joined_head(int number, int slot, constant RopeKvWriteParamete
   return head;
 }
 
-// Reads a head and norms it; rotates it where it is no value.
+// Reads a head, norms it, and rotates it unless it is a value.
 template <int kHeadDim>
 inline void load_rotated(JoinedHead head, size_t token, int lane, device const float* joined,
                          device const float* angles, device const float* q_norm,
@@ -72,7 +72,7 @@ inline void exchange_head(thread const float* a, thread const float* b, HeadPair
 //   joined          [tokens, row_heads, kHeadDim]
 //   angles          [tokens, 2, num_pairs], of keys; query_angles likewise
 //   slots           [tokens]
-//   q_norm, k_norm  [kHeadDim], where is_normed; v_norm likewise, where norms_values
+//   q_norm, k_norm  [kHeadDim], if is_normed; v_norm likewise, if norms_values
 //   q               [tokens, heads, kHeadDim]
 //   keys, values    [slots, kv_heads, kHeadDim], of types K and V
 template <typename K, typename V, int kHeadDim>
@@ -104,11 +104,11 @@ template <typename K, typename V, int kHeadDim>
   }
 }
 
-// The same where keys or values are codes.
+// Does the same if keys or values are stored as codes.
 //   keys, values              [slots, kv_heads, elements of an entry]
-//   key_scales, value_scales  [blocks, kv_heads, num_scales, block_size], or anything where that has
-//                             none
-//   key_offset                [kv_heads, kHeadDim], where has_offset: what keys are stored less
+//   key_scales, value_scales  [blocks, kv_heads, num_scales, block_size], or anything if there are
+//                             no scales
+//   key_offset                [kv_heads, kHeadDim], if has_offset: subtracted from keys
 //   shared                    [8, kHeadDim]
 template <typename K, typename V, int kHeadDim>
 [[kernel]] void rope_kv_write_codes(
@@ -133,7 +133,7 @@ template <typename K, typename V, int kHeadDim>
                          q + (token * p.num_heads + head.number) * kHeadDim);
     return;
   }
-  // Lanes get the dimensions that write_entry() has them hold.
+  // Each lane gets the dimensions that write_entry() expects it to hold.
   threadgroup float* const exchange = shared + int(simd_group) * kHeadDim;
   exchange_head<kHeadDim>(a, b, pairs, int(lane), exchange);
   float x[KvEntry<K, kHeadDim>::kRegisters];

@@ -18,7 +18,7 @@ struct JoinedShape {
   KvFormats formats;
   RopeStyle style = RopeStyle::kHalves;
   bool is_normed = false;
-  bool is_scattered = false;  // over more blocks than the tokens fill, every third token padding
+  bool is_scattered = false;  // over more blocks than tokens would fill; every third is padding
   bool is_large = false;
   bool has_offset = false;
   int rotary_dim = 0;  // 0: head_dim
@@ -33,8 +33,8 @@ struct JoinedShape {
 
 constexpr int kBlockSize = 8;  // of a cache that entries are scattered over
 
-// Returns a slot a token. Where the shape is scattered, slots are in no order, and -1 is padding.
-// Else they are the tokens' places in the list, so that row i of the cache is tokens[i]'s.
+// Returns a slot for each token. If the shape is scattered, slots are in random order, and -1 is
+// padding. Else slot i is that of tokens[i], and so is row i of the cache.
 std::vector<std::int32_t> slots_of(const JoinedShape& shape, std::span<const int> tokens) {
   std::vector<std::int32_t> all(shape.is_scattered ? 2 * shape.tokens : tokens.size());
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int32_t>(i);
@@ -83,16 +83,17 @@ Result<CaseRun> prepare(const JoinedShape& shape, Exec& exec, std::span<const in
     RopeKvWriteResult result =
         rope_kv_write(exec, joined, q_norm, k_norm, angles, view, batch, args);
     view = result.view;
-    // Scattered entries do not lie in the order of the tokens, as queries do.
+    // The arrays of a cache with scattered entries do not depend on the order of the tokens.
     std::vector<Tensor> outputs = arrays_of(view);
-    // A block's scales lie by head and offset, whatever the order of the tokens.
+    // Queries do, so they are outputs only if the rows of all outputs are tokens.
     if (!is_scattered) outputs.insert(outputs.begin(), result.q);
     return outputs;
   });
 }
 
-// Returns how far outputs may differ. A key may be rounded to the cache's next number where bodies
-// differ in its last bit. Of two codes in a byte, one step of the high code is 16 of 255.
+// Returns how far outputs may differ. If bodies differ in the last bit of a key, it may be rounded
+// to the next number of the cache's format. With two codes in a byte, one step of the high code is
+// 16 of 255.
 float tolerance_of(KvFormat keys) {
   switch (keys) {
     case KvFormat::kFloat32:
@@ -136,7 +137,8 @@ OpCase make_rope_kv_write_case(const JoinedShape& shape) {
   return result;
 }
 
-// Adds heads that rotate in part, values that are normed or keys, and keys less an offset.
+// Adds cases of heads that are rotated in part, normed values, keys as values, and keys minus an
+// offset.
 void add_variants(const KvFormats& formats, std::vector<OpCase>& cases) {
   for (const RopeStyle style : {RopeStyle::kHalves, RopeStyle::kAdjacent}) {
     for (const auto& [head_dim, rotary_dim] : {std::pair(16, 6), {128, 96}, {64, 64}}) {

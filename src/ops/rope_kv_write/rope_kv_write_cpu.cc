@@ -14,7 +14,7 @@ namespace {
 // Elements of queries, keys and values worth a fork, some microseconds of one core.
 constexpr std::int64_t kForkElements = 8192;
 
-// Queries or keys, rotated, and normed before where there is a norm.
+// Queries or keys that are rotated, and normed before if there is a norm.
 struct RotatedHeads {
   const Tensor& from;
   const Tensor& norm;
@@ -30,7 +30,8 @@ struct RotatedHeads {
 
 }  // namespace
 
-// Takes a token through all of its parts, which find it in the first-level cache: one fork.
+// Computes all steps of a token one after the other, so that it stays in the first-level cache, and
+// there is only one fork.
 RopeKvWriteResult rope_kv_write(Exec& exec, const Tensor& joined, const Tensor& q_norm,
                                 const Tensor& k_norm, const Tensor& angles, const KvView& view,
                                 const StepBatch& batch, const RopeKvWriteArgs& args) {

@@ -6,15 +6,15 @@ struct RopeKvWriteParameters {
   int num_heads;  // of queries
   int num_kv_heads;
   int block_size;
-  int num_slots;     // of the cache; no token writes to another one
-  int row_heads;     // of a row of joined
-  int first_value;   // of them; those of keys where values are keys
+  int num_slots;     // of the cache; nothing is written to slots beyond
+  int row_heads;     // heads of a row of joined
+  int first_value;   // the first head of values in a row; of keys if values are keys
   int num_pairs;     // that are rotated
-  int is_halves;     // RopeStyle
-  int is_normed;     // else nothing is read of the norms
-  int norms_values;  // else nothing is read of the values' norm
+  int is_halves;     // 1: RopeStyle::kHalves; 0: kAdjacent
+  int is_normed;     // 0: the norms of queries and keys are not read
+  int norms_values;  // 0: the norm of values is not read
   int is_aligned;    // whether every head begins at a multiple of 16 bytes
-  int has_offset;    // else nothing is read of the keys' offset
+  int has_offset;    // 0: the keys' offset is not read
   float eps;
 };
 

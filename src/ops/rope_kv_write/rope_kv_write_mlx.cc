@@ -10,8 +10,8 @@
 namespace pagoda::mlx {
 namespace {
 
-// Places among the op's inputs; angles stand in for queries' own, norms and an offset where there are
-// none. The cache's arrays come last.
+// Indices of the op's inputs. Query angles, norms or an offset that are undefined are replaced by
+// angles. The cache's arrays come last.
 enum RopeKvWriteInput {
   kJoined,
   kAngles,

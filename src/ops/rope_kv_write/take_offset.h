@@ -1,4 +1,4 @@
-// The keys' offset of rope_kv_write's native bodies.
+// The subtraction of the keys' offset in rope_kv_write's native bodies.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace pagoda {
 
-// Takes offset [num_kv_heads, head_dim] from the keys [tokens, num_kv_heads, head_dim] of tokens
-// [begin, end), in place; both contiguous. Does nothing where the offset is undefined.
+// Subtracts offset [num_kv_heads, head_dim] from the keys [tokens, num_kv_heads, head_dim] of
+// tokens [begin, end), in place; both are contiguous. Does nothing if the offset is undefined.
 inline void take_offset(const Tensor& keys, const Tensor& offset, std::int64_t begin,
                         std::int64_t end) {
   if (!offset.defined()) return;

@@ -1,11 +1,12 @@
-// A row of logits and a threadgroup of kRowThreads threads: its largest, sums over its tokens, the
-// token and the logit at which such a sum is reached.
+// Functions of a threadgroup of kRowThreads threads on a row of logits: its largest logit, sums
+// over its tokens, and the token or the logit at which a sum is reached.
 //
-// Sums are of whole numbers in 64 bits, exact in whatever order. Logits are compared as integers of
-// the same order ("keys"), which tell subnormal ones apart, too, and know NaN. Nothing is sorted: a
-// threshold is found by histograms over the keys' bits, likeliest bucket first, each over the bucket
-// that the last one crossed in. Every function here is called by all threads of the group together,
-// and returns the same to all of them but where it says otherwise.
+// Sums are of 64-bit integers, which are exact in any order. Logits are compared as integers of the
+// same order ("keys"), which also distinguish subnormal logits, and show NaN. Nothing is sorted: a
+// threshold is found by histograms over the keys' bits, from the likeliest bucket on. Each
+// histogram divides the bucket in which the one before has reached the sum. All threads of the
+// group call each function together. It returns the same value to all of them, unless its comment
+// says otherwise.
 #ifndef PAGODA_LOGITS_ROW_METAL_H
 #define PAGODA_LOGITS_ROW_METAL_H
 
@@ -25,7 +26,7 @@ template <typename T>
 struct LogitsRow {
   device const T* logits;  // [vocab]
   uint vocab;
-  bool is_aligned;  // to four logits, of which vocab is a multiple
+  bool is_aligned;  // whether each row begins at a multiple of four logits
 };
 
 // A thread's place in its threadgroup.
@@ -34,7 +35,7 @@ struct RowPlace {
   uint lane;
 };
 
-// Returns the logit's bits as an integer of the same order; -0 and +0 are one.
+// Returns the key for a logit's bits: an integer of the same order. -0 and +0 have the same key.
 inline uint key_of(uint bits) {
   if (bits == 0x80000000u) return 0x80000000u;
   return (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
@@ -43,8 +44,8 @@ inline float logit_of(uint key) {
   return as_type<float>((key & 0x80000000u) != 0 ? key & 0x7fffffffu : ~key);
 }
 
-// Returns the bits of logits 4 * quad to 4 * quad + 3, as float32; beyond the row, those of -inf,
-// which count for nothing anywhere.
+// Returns the bits of logits 4 * quad to 4 * quad + 3, as float32. Beyond the row they are those of
+// -inf, which no function counts.
 template <typename T>
 inline uint4 load_scalars(thread const LogitsRow<T>& row, uint quad) {
   uint4 bits;
@@ -71,13 +72,13 @@ inline uint num_quads_of(thread const LogitsRow<T>& row) {
 struct LargestLogit {
   uint key;    // kKeyOfNan also for a NaN of any sign
   uint id;     // the lowest one
-  uint floor;  // as many logits as there are threads are at least this; 0 where they are fewer
+  uint floor;  // at least kRowThreads keys are not less than this; 0 if there are fewer
 };
 
 inline bool is_fault(thread const LargestLogit& largest) {
   return largest.key >= kKeyOfInfinity || largest.key == kKeyOfMinusInfinity;
 }
-// Returns the id, or the number that stands for a token where the row has none (draw/drawn_token.h).
+// Returns the id, or the number for a row without a token (draw/drawn_token.h).
 inline int drawn_of(thread const LargestLogit& largest) {
   if (largest.key >= kKeyOfInfinity) return -1;
   return largest.key == kKeyOfMinusInfinity ? -2 : int(largest.id);
@@ -118,7 +119,7 @@ inline LargestLogit largest_of(thread const LogitsRow<T>& row, RowPlace place,
   return largest;
 }
 
-// Returns the least key of the row that is `least` or more, of which there is one.
+// Returns the least key of the row that is `least` or more. REQUIRES: there is one.
 template <typename T>
 inline uint smallest_key(thread const LogitsRow<T>& row, uint least, RowPlace place,
                          threadgroup uint* scratch) {
@@ -138,16 +139,16 @@ inline uint smallest_key(thread const LogitsRow<T>& row, uint least, RowPlace pl
   return simd_min(scratch[place.lane]);
 }
 
-// Says what a token counts in a sum: its weight, or 1; 0 where it is none of those asked for.
+// How much a token counts in a sum: its weight, or 1; 0 if it is not one of the tokens to count.
 struct TokenMeasure {
   uint least;      // keys from this one, which is finite,
   uint most;       // to this one count
   uint last_tie;   // of tokens whose key is `least`, those up to this id
-  bool is_weight;  // else 1
+  bool is_weight;  // false: each counts 1
   Weighing weighing;
 };
 
-// Returns a measure of all tokens but those of -inf.
+// Returns a measure that counts the weights of all tokens except those of -inf.
 inline TokenMeasure weight_measure(Weighing weighing) {
   TokenMeasure measure;
   measure.least = kKeyOfLowest;
@@ -183,7 +184,7 @@ inline ulong measure_of_quad(thread const TokenMeasure& measure, uint4 bits, uin
   return sum;
 }
 
-// Joins the two words of 64 bits, as which SIMD groups share them.
+// Joins two words to 64 bits. SIMD groups share 64 bits as two words.
 inline ulong join(uint low, uint high) {
   return (ulong(high) << 32) + ulong(low);
 }
@@ -192,21 +193,22 @@ inline ulong shuffle_long(ulong x, uint lane) {
   const uint high = simd_shuffle(uint(x >> 32), ushort(lane));
   return join(low, high);
 }
-// Returns the sum over all lanes, as those of three parts, which fit a word: 27 bits, 27, and 10.
+// Returns the sum over all lanes. Parts of 27, 27 and 10 bits are summed, so that each sum fits in
+// a word.
 inline ulong sum_long(ulong x) {
   const uint low = simd_sum(uint(x) & 0x07ffffffu);
   const uint middle = simd_sum(uint(x >> 27) & 0x07ffffffu);
   const uint high = simd_sum(uint(x >> 54));
   return ulong(low) + (ulong(middle) << 27) + (ulong(high) << 54);
 }
-// Returns the sum over the lanes up to this one, likewise.
+// Returns the sum over the lanes up to this one, computed in the same way.
 inline ulong prefix_sum_long(ulong x) {
   const uint low = simd_prefix_inclusive_sum(uint(x) & 0x07ffffffu);
   const uint middle = simd_prefix_inclusive_sum(uint(x >> 27) & 0x07ffffffu);
   const uint high = simd_prefix_inclusive_sum(uint(x >> 54));
   return ulong(low) + (ulong(middle) << 27) + (ulong(high) << 54);
 }
-// Returns what the SIMD group has whose number is this lane's. x: the same in all lanes of a SIMD group
+// Returns to lane i the x of SIMD group i. x: the same in all lanes of a SIMD group
 inline ulong share_among_groups(ulong x, RowPlace place, threadgroup uint* scratch) {
   threadgroup_barrier(mem_flags::mem_threadgroup);
   if (place.lane == 0) {
@@ -232,7 +234,7 @@ inline uint segment_of(uint count) {
   return (count + kRowThreads - 1) / kRowThreads * 32;
 }
 
-// Returns the measure of the whole row.
+// Returns the sum of the measure over the whole row.
 template <typename T>
 inline ulong sum_row(thread const LogitsRow<T>& row, thread const TokenMeasure& measure,
                      RowPlace place, threadgroup uint* scratch) {
@@ -243,14 +245,15 @@ inline ulong sum_row(thread const LogitsRow<T>& row, thread const TokenMeasure& 
   return sum_long(share_among_groups(sum, place, scratch));
 }
 
-// Returns the first id up to which the measure is more than `amount`, or, where `is_share`, more
-// than share_of(the whole row's, amount). REQUIRES: there is one.
+// Returns the first id up to which the sum of the measure is more than `amount`. If `is_share`, the
+// bound is share_of(sum over the row, amount) instead. REQUIRES: there is one.
 template <typename T>
 inline uint first_beyond(thread const LogitsRow<T>& row, TokenMeasure measure, ulong amount,
                          bool is_share, RowPlace place, threadgroup uint* scratch) {
   uint begin = 0;
   uint end = num_quads_of(row);
-  // Gives each SIMD group a segment; the one that crosses becomes the whole, until it is a quad a lane.
+  // Gives each SIMD group a segment. The segment in which the sum passes `amount` is divided again,
+  // until it has one quad for each lane.
   for (uint size = 0; size != 32;) {
     size = segment_of(end - begin);
     const uint first = begin + place.simd_group * size;
@@ -273,7 +276,7 @@ inline uint first_beyond(thread const LogitsRow<T>& row, TokenMeasure measure, u
   const ulong sum = measure_of_quad(measure, bits, quad);
   const ulong reached = prefix_sum_long(sum);
   const uint crossing = min(simd_sum(uint(reached <= amount)), 31u);
-  ulong left = amount - (reached - sum);  // of use where this lane crosses
+  ulong left = amount - (reached - sum);  // only used from the lane that crosses
   uint id = 4 * quad;
   for (uint i = 0; i < 3; ++i) {
     const ulong of_token = measure_of(measure, bits[i], 4 * quad + i);
@@ -284,12 +287,12 @@ inline uint first_beyond(thread const LogitsRow<T>& row, TokenMeasure measure, u
   return simd_shuffle(id, ushort(crossing));
 }
 
-// The end of the shortest prefix of the row's tokens, largest logit first, whose measure reaches
-// what was asked for.
+// The end of the shortest prefix of the row's tokens, largest logit first, over which the sum of
+// the measure reaches a target.
 struct RowThreshold {
   uint key;         // of the last logit
-  ulong left;       // what the tokens of this key must add; at least 1
-  bool is_reached;  // else all tokens together do not reach it
+  ulong left;       // the part of the target that tokens of this key must add; at least 1
+  bool is_reached;  // false: all tokens together do not reach the target
 };
 
 // Adds to a bucket of 64 bits in two words; a wrapping lower word carries.
@@ -326,11 +329,11 @@ inline void fill_histogram(thread const LogitsRow<T>& row, thread const TokenMea
   threadgroup_barrier(mem_flags::mem_threadgroup);
 }
 
-// Finds the bucket in which the sum, highest bucket first, reaches `target`, and takes what lies
-// above it from `target`. Returns it, or kRowBuckets where there is none.
+// Finds the bucket in which the sum, highest bucket first, reaches `target`. Subtracts the buckets
+// above it from `target`. Returns the bucket, or kRowBuckets if there is none.
 inline uint cross_histogram(thread ulong& target, RowPlace place, threadgroup atomic_uint* words,
                             threadgroup uint* scratch) {
-  // Two buckets a thread.
+  // Each thread takes two buckets.
   const uint upper = kRowBuckets - 1 - 2 * (32 * place.simd_group + place.lane);
   const ulong of_upper = bucket_of(words, upper);
   const ulong sum = of_upper + bucket_of(words, upper - 1);
@@ -356,7 +359,7 @@ inline uint cross_histogram(thread ulong& target, RowPlace place, threadgroup at
   return bucket;
 }
 
-// Returns the threshold at which the measure reaches `target`, which is positive.
+// Returns the threshold at which the sum of the measure reaches `target`, which is positive.
 // histogram: kRowHistogramBytes
 template <typename T>
 inline RowThreshold threshold_of(thread const LogitsRow<T>& row, TokenMeasure measure, ulong target,
@@ -371,7 +374,7 @@ inline RowThreshold threshold_of(thread const LogitsRow<T>& row, TokenMeasure me
     fill_histogram(row, measure, num_low_bits, place, words);
     const uint bucket = cross_histogram(target, place, words, scratch);
     threshold.is_reached = bucket < kRowBuckets;
-    threshold.key |= bucket << num_low_bits;  // the last digit has a bit of the one before, too
+    threshold.key |= bucket << num_low_bits;  // the last bucket has a bit of the digit before, too
     measure.least = max(measure.least, threshold.key);
     measure.most = min(measure.most, threshold.key | ((1u << num_low_bits) - 1));
   }

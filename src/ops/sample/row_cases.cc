@@ -32,11 +32,11 @@ std::vector<float> case_logits(int row, int vocab_size) {
       for (float& x : logits) x = random() % 16 == 0 ? x : -kInfinity;
       logits[random() % logits.size()] = 1;
       break;
-    case 3:  // one alone
+    case 3:  // only one may be chosen
       for (float& x : logits) x = -kInfinity;
       logits[random() % logits.size()] = -3e38f;
       break;
-    case 4:  // all alike
+    case 4:  // all are equal
       for (float& x : logits) x = -2.5f;
       break;
     case 5:  // a row that is no distribution
@@ -45,7 +45,7 @@ std::vector<float> case_logits(int row, int vocab_size) {
     case 6:  // peaked
       logits[random() % logits.size()] = 40;
       break;
-    case 7:  // none, or the largest distances
+    case 7:  // no token, or the largest distances
       for (float& x : logits) x = row % 16 < 8 ? -kInfinity : x * 2e37f;
       break;
     default:

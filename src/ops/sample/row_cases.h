@@ -9,13 +9,13 @@
 
 namespace pagoda {
 
-// Returns row `row`; its kind follows from its number.
+// Returns the logits of row `row`; the number determines the kind of row.
 std::vector<float> case_logits(int row, int vocab_size);
 // Uploads rows `rows`: [rows.size(), vocab_size]
 Tensor upload_case_logits(Exec& exec, std::span<const int> rows, int vocab_size);
-// Returns [rows.size()]; with `with_greedy` every fifth row is greedy.
+// Uploads inverse temperatures, [rows.size()]; with `with_greedy` every fifth row is greedy.
 Tensor upload_case_temperatures(Exec& exec, std::span<const int> rows, bool with_greedy);
-// Uploads filters such that every one is on and off beside the others.
+// Uploads filters. Each is on in some rows and off in others, in many combinations.
 RowFilters upload_case_filters(Exec& exec, std::span<const int> rows, int vocab_size);
 
 }  // namespace pagoda

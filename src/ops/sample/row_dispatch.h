@@ -1,5 +1,5 @@
-// Code that the mlx bodies of the ops that work on whole rows of logits share: a dispatch of a
-// threadgroup a row (logits_row.metal.h).
+// Code that is shared by the mlx bodies of ops on whole rows of logits: a dispatch with a
+// threadgroup for each row (logits_row.metal.h).
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace pagoda::mlx {
 // About how often filters and draws read a row.
 inline constexpr double kRowPasses = 8;
 
-// How much of a row's threadgroup memory a kernel takes.
+// The threadgroup memory that a kernel needs for a row.
 enum class RowMemory : std::uint8_t { kScratch, kScratchAndHistogram };
 
 inline MetalDispatch row_dispatch(const MetalFunction& function, std::int64_t num_rows,

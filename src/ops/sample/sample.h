@@ -1,8 +1,8 @@
-// sample: one token of each row, drawn by the inverse transform.
+// sample: draws one token of each row, by the inverse transform.
 //
-// On a device nothing of the vocabulary's size leaves it: a row comes back as one integer. Bit for
-// bit the same token on every backend, because weights are integers (token_weight.h), and a row's
-// token depends on nothing but the row.
+// The host reads back only one integer per row, and nothing of the vocabulary's size. All backends
+// draw the same token, because weights are integers (token_weight.h). A row's token depends on
+// nothing but the row.
 #pragma once
 
 #include <limits>
@@ -12,7 +12,7 @@
 
 namespace pagoda {
 
-// Marks a row as greedy: it takes what argmax takes, and no notice of filters and uniforms.
+// Marks a row as greedy: it takes the token of argmax, and ignores filters and uniforms.
 inline constexpr float kGreedyInverseTemperature = std::numeric_limits<float>::infinity();
 
 struct SampleArgs {
@@ -22,8 +22,8 @@ struct SampleArgs {
   const RowFilters* filters = nullptr;  // null: no row has one
 };
 
-// Draws among the tokens that the filters keep, in the order of their ids: the first one up to
-// which the weights add up to more than share_of(their sum, u * 2^62).
+// Draws among the tokens that the filters keep, in the order of their ids. Takes the first one for
+// which the weights up to it add up to more than share_of(sum of all weights, u * 2^62).
 //   logits  [rows, vocab] float32, contiguous; vocab at most kMaxWeighedTokens
 //   out     [rows] int32: ids, or a fault's number (argmax.h)
 Tensor sample(Exec& exec, const Tensor& logits, const SampleArgs& args);

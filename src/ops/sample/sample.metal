@@ -1,4 +1,4 @@
-// sample: a threadgroup a row, filters and draw at once.
+// sample on Apple GPUs: each threadgroup filters a row and draws from it.
 #include "backend/mlx/kernel.metal.h"
 #include "ops/sample/logits_row.metal.h"
 #include "ops/sample/sample_metal.h"

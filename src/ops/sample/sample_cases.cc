@@ -13,7 +13,7 @@ Tensor upload_uniforms(Exec& exec, std::span<const int> rows) {
   for (const int row : rows) {
     std::mt19937 random(static_cast<std::uint32_t>(7 * row + 1));
     for (int half = 0; half < 2; ++half) halves.push_back(static_cast<std::int32_t>(random() >> 1));
-    // The ends of the range.
+    // Some rows get the ends of the range.
     if (row % 11 == 9) halves[halves.size() - 2] = halves.back() = 0;
     if (row % 11 == 10) halves[halves.size() - 2] = halves.back() = 0x7fffffff;
   }

@@ -4,7 +4,7 @@
 
 struct SampleParameters {
   unsigned int vocab;
-  int is_aligned;  // to four logits, of which vocab is a multiple
+  int is_aligned;  // whether each row begins at a multiple of four logits
 };
 
 #endif  // PAGODA_SAMPLE_PARAMETERS_H

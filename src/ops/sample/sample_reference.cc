@@ -11,7 +11,7 @@ struct Draw {
   float inverse_temperature;
   std::int64_t fraction;
   bool is_filtered;
-  float least;  // of the kept tokens, where they are filtered
+  float least;  // the least kept logit, if tokens are filtered
   int num_ties;
 };
 
@@ -40,7 +40,7 @@ std::int32_t draw_row(std::span<const float> logits, const Draw& draw) {
 Tensor sample(Exec& exec, const Tensor& logits, const SampleArgs& args) {
   const std::int64_t num_rows = logits.extent(0);
   const std::int64_t vocab_size = logits.extent(1);
-  // The likeliest token, or why there is none.
+  // The likeliest token of each row, or the number that says why there is none.
   Tensor out = reference::argmax(exec, logits);
   KeptTokens kept;
   if (args.filters != nullptr) {

@@ -1,22 +1,23 @@
-// The weight of a token in a draw, bit for bit that of draw/token_weight.h.
+// The weight of a token in a draw, with the same bits as in draw/token_weight.h.
 //
-// Each operation is one IEEE float32 addition or multiplication in the same order, none of them
-// fused, on numbers that are not subnormal: an Apple GPU takes those for zero.
+// The operations are the same IEEE float32 additions and multiplications in the same order, and
+// none is fused. Their numbers are not subnormal, because an Apple GPU treats subnormal ones as
+// zero.
 #ifndef PAGODA_TOKEN_WEIGHT_METAL_H
 #define PAGODA_TOKEN_WEIGHT_METAL_H
 
 #include "backend/mlx/kernel.metal.h"
 
-// Numbers that a row's weights are computed with. The inverse temperature is the product of its two factors,
-// of which one is a power of two, so that neither is subnormal.
+// Numbers that a row's weights are computed with. The inverse temperature is inverse_temperature *
+// scale; the scale is a power of two for which neither factor is subnormal.
 struct Weighing {
   float max;  // the row's largest logit
   float inverse_temperature;
   float scale;
-  float least_power;  // tokens whose power of e is less weigh 0; at least -87
+  float least_power;  // tokens with a lower power of e weigh 0; at least -87
 };
 
-// Returns what weighs a row's tokens. inverse_temperature: its bits
+// Returns the numbers for the weights of a row. inverse_temperature: bits of float32
 inline Weighing weighing_of(float max, uint inverse_temperature) {
   Weighing weighing;
   weighing.max = max;
@@ -24,7 +25,7 @@ inline Weighing weighing_of(float max, uint inverse_temperature) {
   weighing.scale = 1.0f;
   weighing.least_power = -87.0f;
   const bool is_subnormal = inverse_temperature < 0x00800000u;
-  if (is_subnormal) {  // so many 2^-149ths
+  if (is_subnormal) {  // its bits count 2^-149ths
     weighing.inverse_temperature =
         float(inverse_temperature) * as_type<float>(0x34000000u);  // 2^-23
     weighing.scale = as_type<float>(0x00800000u);                  // 2^-126
@@ -32,7 +33,7 @@ inline Weighing weighing_of(float max, uint inverse_temperature) {
   return weighing;
 }
 
-// Returns the power of e that the weight of a token is.
+// Returns x where the weight of a token is e^x.
 inline float power_of(float logit, thread const Weighing& weighing) {
   const float distance = logit - weighing.max;
   const float scaled = distance * weighing.inverse_temperature;
@@ -65,7 +66,7 @@ inline ulong token_weight(float logit, thread const Weighing& weighing) {
   const uint exponent = as_type<uint>(shifted) << 23;
   const float share = as_type<float>(as_type<uint>(p) + exponent);
   const float weight = rint(share * 4398046511104.0f);  // 2^42
-  // Two halves, each exact: Apple GPUs convert to 32 bits at once.
+  // Converts two halves, each exactly: Apple GPUs convert a float to 32 bits, not to 64.
   const uint upper = uint(weight * as_type<float>(0x35000000u));  // 2^-21
   const uint lower = uint(weight - float(upper) * 2097152.0f);
   return (ulong(upper) << 21) + ulong(lower);
@@ -82,7 +83,8 @@ inline ulong share_of(ulong total, ulong fraction) {
   return high * share_high + (middle >> 31);
 }
 
-// Returns p in (0, 1) in 2^-62ths, to a multiple of 2^-31 and never 0.
+// Returns p, which is in (0, 1), in units of 2^-62. It is rounded to a multiple of 2^-31, but never
+// to 0.
 inline ulong fraction_of(float p) {
   const uint rounded = uint(rint(p * 2147483648.0f));  // 2^31
   return ulong(rounded > 0 ? rounded : 1u) << 31;

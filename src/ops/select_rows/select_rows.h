@@ -1,5 +1,5 @@
-// select_rows: the rows of an activation that the caller wants; only those go through the last
-// projection.
+// select_rows: copies the rows of an activation that the caller needs. Only these are multiplied by
+// the last projection.
 #pragma once
 
 #include "ops/dispatch.h"

@@ -3,7 +3,7 @@
 #include "ops/rms_norm/float_run.metal.h"
 #include "ops/select_rows/select_rows_metal.h"
 
-// A thread takes kWide elements of a row: 4 where every row begins at a multiple of 16 bytes, else
+// Each thread takes kWide elements of a row: 4 if every row begins at a multiple of 16 bytes, else
 // 1. x [tokens, dim], rows [n], out [n, dim]
 template <int kWide>
 [[kernel]] void select_rows(device const float* x [[buffer(0)]],

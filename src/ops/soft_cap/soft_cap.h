@@ -1,5 +1,5 @@
-// soft_cap: logits bent into an interval, as Gemma 2 and 4 do with their last ones (Gemma Team, 2024,
-// arXiv:2408.00118). Attention caps its scores itself.
+// soft_cap: limits logits smoothly to an interval, as Gemma 2 and 4 do with their final logits
+// (Gemma Team, 2024, arXiv:2408.00118). The attention op caps its scores itself.
 #pragma once
 
 #include "ops/dispatch.h"

@@ -3,8 +3,8 @@
 #include "ops/rms_norm/float_run.metal.h"
 #include "ops/soft_cap/soft_cap_metal.h"
 
-// A thread takes kWide elements of a row: 4 where every row begins at a multiple of 16 bytes, else 1.
-// x, out [rows, dim]
+// Each thread takes kWide elements of a row: 4 if every row begins at a multiple of 16 bytes, else
+// 1. x, out [rows, dim]
 template <int kWide>
 [[kernel]] void soft_cap(device const float* x [[buffer(0)]], device float* out [[buffer(1)]],
                          constant SoftCapParameters& p [[buffer(2)]], PAGODA_THREAD) {

@@ -15,7 +15,7 @@ HWY_BEFORE_NAMESPACE();
 namespace pagoda::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Caps `count` numbers, each to the same bits wherever it stands.
+// Caps `count` numbers. The bits of a result do not depend on the number's place.
 void cap_numbers(const float* x, std::int64_t count, float cap, float* out) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));

@@ -10,14 +10,14 @@ struct RowFilter {
   float min_p_margin;
 };
 
-// Returns a power of e such that all tokens below it weigh at most `dropped` together: each weighs
-// at most a 2^num_bits-th of it, and there are no more of them.
+// Returns a power of e such that all tokens with a lower power weigh at most `dropped` together:
+// each weighs at most dropped / 2^num_bits, and there are at most 2^num_bits.
 inline float power_of_dropped(ulong dropped, uint vocab) {
   uint num_bits = 0;
   while ((1u << num_bits) < vocab) ++num_bits;
   const ulong least = dropped >> num_bits;
   if (least < 256) return -87.0f;
-  // Adds a hundredth more than any rounding, also that of the weight.
+  // Leaves a margin of 0.02, more than all rounding errors, including that of the weight.
   return max(-87.0f, precise::log(float(least) * as_type<float>(0x2a800000u)) - 0.02f);  // 2^-42
 }
 
@@ -37,11 +37,11 @@ inline ulong filter_row(thread const LogitsRow<float>& row, thread TokenMeasure&
   }
   if (!(filter.top_p < 1.0f)) return 0;
   const ulong total = sum_row(row, measure, place, scratch);
-  if (total == 0) return 0;  // a greedy row's weights are no numbers
+  if (total == 0) return 0;  // all weights of a greedy row are 0
   const ulong share = share_of(total, fraction_of(filter.top_p));
   const ulong target = share > 0 ? share : 1;
-  // The token that crosses p is none of those that all together weigh no more than what is dropped,
-  // which are most of a row.
+  // The token that crosses p is not one of the light tokens, which together weigh no more than the
+  // dropped part. They are most tokens of a row, and need not be weighed.
   TokenMeasure heavy = measure;
   heavy.weighing.least_power = power_of_dropped(total - target, row.vocab);
   const RowThreshold threshold = threshold_of(row, heavy, target, place, scratch, histogram);

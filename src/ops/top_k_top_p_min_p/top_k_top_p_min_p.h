@@ -1,8 +1,8 @@
 // top_k_top_p_min_p: the thresholds of the usual filters in each row.
 //
-// They always keep a prefix of the row's tokens in the order of their logits: the likeliest first,
-// and the lower id first among equals. So a threshold is two numbers a row, and no array of the
-// vocabulary's size is written. Min-p: Nguyen et al., arXiv:2407.01082; top-p: Holtzman et al.,
+// Filters always keep a prefix of the row's tokens in the order of their logits: the likeliest
+// first, and the lower id first among equals. So a row's threshold is two numbers, and no array of
+// the vocabulary's size is written. Min-p: Nguyen et al., arXiv:2407.01082; top-p: Holtzman et al.,
 // arXiv:1904.09751.
 #pragma once
 
@@ -15,29 +15,29 @@
 
 namespace pagoda {
 
-// A row's own, each [rows]; a row with a filter off is untouched by its neighbour's.
+// The filters of each row; tensors are [rows]. A row's filters do not affect other rows.
 struct RowFilters {
   Tensor top_k;         // int32; 0, or the vocabulary and more: off
   Tensor top_p;         // float32 in (0, 1]; 1: off
-  Tensor min_p_margin;  // float32, of min_p_margin() below
+  Tensor min_p_margin;  // float32, from min_p_margin() below
 };
 
-// Returns how far below the largest logit a token may be whose probability is `min_p` of the
-// likeliest's: 0 or less; -inf where min-p is off.
+// Returns a logit minus the largest one, for a token whose probability is `min_p` times the
+// likeliest's. It is 0 or less, and -inf if min-p is off.
 inline float min_p_margin(float min_p, float temperature) {
   if (!(min_p > 0)) return -std::numeric_limits<float>::infinity();
   const double margin = std::log(double{min_p}) * temperature;
   return static_cast<float>(std::max(margin, -double{std::numeric_limits<float>::max()}));
 }
 
-// The prefix of a row; row i of each tensor.
+// The prefixes of all rows; element i of each tensor belongs to row i.
 struct KeptTokens {
-  Tensor least;     // [rows] float32: the last token's logit; 0 where the row has no token
+  Tensor least;     // [rows] float32: the last token's logit; 0 if the row has no token
   Tensor num_ties;  // [rows] int32: how many of the tokens with that logit are kept, lowest ids
-                    // first; 0 where the row has no token
+                    // first; 0 if the row has no token
 };
 
-// Applies the filters in this order, each to what the last one left:
+// Applies the filters in this order, each to the tokens that the one before has kept:
 //   min-p  keeps logits from max + min_p_margin up
 //   top-k  keeps the k largest logits, and all that equal the k-th
 //   top-p  keeps the shortest prefix whose weights (token_weight.h) reach p of all that are left:
@@ -49,7 +49,7 @@ struct KeptTokens {
 KeptTokens top_k_top_p_min_p(Exec& exec, const Tensor& logits, const Tensor& inverse_temperature,
                              const RowFilters& filters);
 
-// Checks what a call of any op with filters takes; `op` names it.
+// Checks the filters that are given to an op; `op` is the op's name in messages.
 void check_row_filters(std::string_view op, const Tensor& logits, const RowFilters& filters);
 
 PAGODA_DECLARE_BODIES(KeptTokens top_k_top_p_min_p(Exec& exec, const Tensor& logits,

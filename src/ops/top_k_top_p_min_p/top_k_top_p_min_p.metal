@@ -1,4 +1,4 @@
-// top_k_top_p_min_p: a threadgroup a row.
+// top_k_top_p_min_p on Apple GPUs: each threadgroup takes a row.
 #include "backend/mlx/kernel.metal.h"
 #include "ops/sample/logits_row.metal.h"
 #include "ops/top_k_top_p_min_p/row_filters.metal.h"

@@ -4,7 +4,7 @@
 
 struct TopKTopPMinPParameters {
   unsigned int vocab;
-  int is_aligned;  // to four logits, of which vocab is a multiple
+  int is_aligned;  // whether each row begins at a multiple of four logits
 };
 
 #endif  // PAGODA_TOP_K_TOP_P_MIN_P_PARAMETERS_H

@@ -1,26 +1,27 @@
-// The arithmetic of the products on AMX: 256 k of a row and a column come to one integer.
+// The arithmetic of the products on AMX: the sum over 256 k of a row and a column is one integer.
 //
-// x shares a scale over 256 k (avx512/tile-inl.h tells of super tiles), and so do weights: a weight
-// is its code times its block's factor, an integer, under the group's scale. So
+// 256 k of x share a scale (avx512/tile-inl.h describes super tiles). So do 256 k of weights: a
+// weight is its group's scale times its block's factor times its code; factor and code are
+// integers. So
 //
 //   exact = sum over 256 k of x * factor * code                       an integer of up to 43 bits
-//   sums += scale of x * (scale * float(exact) + what minima come to)
+//   sums += scale of x * (scale * float(exact) + sum of minima times x)
 //
-// The bits are the same whether factors meet codes before x does (tiles) or a block's sum after it (few
-// rows). `exact` is rounded once. An integer of weights in two bytes has its lowest bits cut off
-// before: 8 of 39 at most, as many as leave 31. A tile's sums leave it once in 256 k instead of
-// once a block, which takes as long as the products do.
+// Tiles multiply factors by codes before x, and few rows multiply a block's sum by its factor. Both
+// have the same bits, because `exact` is rounded only once. If weights have two bytes, its lowest
+// bits are cut off first, so that 31 are left: at most 8 of 39. Sums are stored from a tile once
+// per 256 k; storing them once per block would take as long as the products.
 //
-// F16's and BF16's are short products (T. Mulders, On short multiplications and divisions, 2000).
-// They have x = 256 * x1 + x0 and a weight 256 * w1 + w0, all integers with a sign but w0. The
-// product of x0 and w0 is left out. That is 5e-5 of a sum as it usually is, and three tile products
-// instead of four; few rows take x1 * weight + x0 * w1. Codes of fewer bits are read faster in
-// their exact way.
+// F16 and BF16 have short products (T. Mulders, On short multiplications and divisions, 2000). x is
+// 256 * x1 + x0 and a weight is 256 * w1 + w0, where all four integers but w0 are signed. The
+// product of x0 and w0 is left out: that is 5e-5 of a usual sum, and saves one tile product of
+// four. Few rows compute x1 * weight + x0 * w1. Formats of fewer bits have exact products, with
+// which their codes are read faster.
 //
-// Factors of K-quants and IQ4_XS are their own integers. Others have numbers in float: factors are
-// those under a power of two, in 12 bits. A number in f16 that is within a factor of two of its
-// group's largest is exact. The others are off by 2^-13 of the largest at most. F16 and BF16 have
-// powers of two for factors: 1, 2 or 4 (backend/cpu/panel_format.h).
+// The factors of K-quants and IQ4_XS are the integer scales of the format. Other formats have float
+// scales: these become factors of 12 bits times a power of two. A scale in f16 within a factor of
+// two of its group's largest stays exact. Others are off by at most 2^-13 of the largest. F16 and
+// BF16 have the factors 1, 2 and 4 (backend/cpu/panel_format.h).
 #pragma once
 
 #include <immintrin.h>
@@ -36,22 +37,23 @@ namespace {
 
 constexpr int kUnitsOfGroup = kSuperGroup / kUnit;
 
-// Returns the code that a format's are taken around, so that little is left to float minima.
+// Returns the number that is subtracted from all codes of a format. It is the middle code if there
+// are float minima, which become small by that; else it is 0.
 constexpr int middle_of_group(PanelKind kind) {
   const PanelFormat format = panel_format(kind);
   return format.has_minimum() && !is_super(kind) ? 1 << (format.code_bits() - 1) : 0;
 }
 
-// Returns whether few rows meet codes as bytes without a sign.
+// Returns whether products of few rows use codes as unsigned bytes.
 constexpr bool meets_bytes(PanelKind kind) {
   return panel_format(kind).low_bits == 4 || panel_format(kind).low_bits == 8;
 }
-// Returns the number by which such bytes are too high.
+// Returns the number that is added to codes to make them unsigned bytes.
 constexpr int code_offset(PanelKind kind) {
   return meets_bytes(kind) ? byte_offset(kind) + middle_of_group(kind) : 0;
 }
 
-// Returns the largest magnitude of a format's codes as they meet x.
+// Returns the largest magnitude of the codes that are multiplied with x.
 constexpr int largest_code(PanelKind kind) {
   if (kind == PanelKind::kInt14) return 8191;
   int largest = 0;
@@ -63,18 +65,18 @@ constexpr int largest_code(PanelKind kind) {
   return largest;
 }
 
-// Returns whether a format's products are short ones.
+// Returns whether a format has short products (above).
 constexpr bool is_short(PanelKind kind) {
   return kind == PanelKind::kInt14;
 }
 
-// Returns the largest magnitude of blocks' scales that are integers.
+// Returns the largest magnitude of integer scales of blocks.
 constexpr int largest_integer_scale(PanelHeader header) {
   if (header == PanelHeader::kBytes) return 128;
   return header == PanelHeader::kNibbles ? 15 : 63;
 }
 
-// Returns by how many bits an exact sum of 256 k is longer than 31 bits.
+// Returns by how many bits an exact sum of 256 k may be longer than 31 bits.
 constexpr int bits_above_31(std::int64_t largest_weight) {
   int bits = 0;
   while ((kSuperGroup * kPlanesLargest * largest_weight) >> bits > 0x7fffffff) ++bits;
@@ -91,9 +93,9 @@ struct GroupFormat {
   static constexpr int kMiddle = middle_of_group(kKind);
   static constexpr int kGroupsInPanel = kSuperGroup / kPanel.group;  // the panel's groups in 256 k
   static constexpr int kFactors = kSuperGroup / kPanel.block;
-  static constexpr int kFactorBits = kHasPowers ? 3 : 12;  // of those that are made here
-  static constexpr int kLargestFactor = kHasPowers ? 4 : (1 << kFactorBits) - 1;  // of those
-  static constexpr int kPlanes =  // of bytes; K-quants' weights have 13 bits
+  static constexpr int kFactorBits = kHasPowers ? 3 : 12;  // if factors are made from float scales
+  static constexpr int kLargestFactor = kHasPowers ? 4 : (1 << kFactorBits) - 1;  // of these
+  static constexpr int kPlanes =  // of bytes; weights of K-quants have 13 bits
       kIsSuper || largest_code(kKind) * kLargestFactor <= 32767 ? 2 : 3;
   static constexpr int kCutBits =  // of exact sums
       kIsSuper       ? bits_above_31(largest_code(kKind) * largest_integer_scale(kPanel.header))
@@ -101,7 +103,7 @@ struct GroupFormat {
                      : 0;
 };
 
-// 256 k of a panel, 16 columns each.
+// The numbers of 256 k of a panel, for 16 columns.
 template <PanelKind kKind>
 struct GroupIntegers {
   using Format = GroupFormat<kKind>;
@@ -109,8 +111,8 @@ struct GroupIntegers {
 
   __m512i factors[Format::kFactors];          // 32 bits
   __m512 scale;                               // of exact sums without the bits that are cut off
-  __m512i minima[kMinima > 0 ? kMinima : 1];  // SuperNumbers', where they are integers
-  __m512 minimum;                             // their scale
+  __m512i minima[kMinima > 0 ? kMinima : 1];  // as in SuperNumbers, if they are integers
+  __m512 minimum;                             // the scale of integer minima
   __m512 float_minima[Format::kHasFloatMinima ? kUnitsOfGroup : 1];
 };
 
@@ -118,16 +120,17 @@ PAGODA_INLINE __m512 power_of_two(__m512i stored_exponent) {
   return _mm512_castsi512_ps(_mm512_slli_epi32(stored_exponent, kMantissaBits));
 }
 
-// Makes factors of a group's scales.
+// Makes integer factors from a group's float scales.
 template <PanelKind kKind, int kCount>
 PAGODA_INLINE void make_factors(const __m512 (&scales)[kCount], GroupIntegers<kKind>& to) {
   constexpr int kBits = GroupFormat<kKind>::kFactorBits;
-  // Magnitudes are ordered as their bits are, and what is no number is above all.
+  // Magnitudes compare as their bits do, and NaN is above all numbers.
   __m512i largest = _mm512_castps_si512(_mm512_abs_ps(scales[0]));
   for_all<kCount - 1>([&](auto i) PAGODA_FLATTEN {
     largest = _mm512_max_epu32(largest, _mm512_castps_si512(_mm512_abs_ps(scales[i + 1])));
   });
-  // Exponents as they are stored. Scales below 2^-111 come to nothing.
+  // The exponents with their bias. The least one is such that the powers below are normal numbers;
+  // smaller scales lose bits.
   const __m512i exponent =
       _mm512_max_epi32(_mm512_srli_epi32(largest, kMantissaBits), _mm512_set1_epi32(kBits + 3));
   const __m512 inverse =
@@ -139,7 +142,8 @@ PAGODA_INLINE void make_factors(const __m512 (&scales)[kCount], GroupIntegers<kK
   to.scale = _mm512_fmadd_ps(_mm512_castsi512_ps(largest), _mm512_setzero_ps(), scale);
 }
 
-// Reads the 256 k from group `first` of a panel on, of which `num_groups` are the panel's.
+// Reads the numbers of 256 k, from group `first` of a panel on. The panel ends after `num_groups`
+// groups; numbers beyond are zero.
 template <PanelKind kKind>
 PAGODA_INLINE void read_group(const PanelProduct& product, const std::byte* panel,
                               std::int64_t first, int num_groups, GroupIntegers<kKind>& to) {
@@ -183,7 +187,8 @@ PAGODA_INLINE void read_group(const PanelProduct& product, const std::byte* pane
   }
 }
 
-// Returns high * 2^16 + low, of up to 43 bits, rounded once: both parts of the sum are exact.
+// Returns high * 2^16 + low, a number of up to 43 bits. It is rounded once, because both terms of
+// the last sum are exact.
 PAGODA_INLINE __m512 rounded(__m512i high, __m512i low) {
   high = _mm512_add_epi32(high, _mm512_srai_epi32(low, 16));
   low = _mm512_and_si512(low, _mm512_set1_epi32(0xffff));
@@ -193,12 +198,12 @@ PAGODA_INLINE __m512 rounded(__m512i high, __m512i low) {
                          _mm512_cvtepi32_ps(low));
 }
 
-// The numbers that a tile's rows have of a group, from one row on.
+// The numbers of a tile's rows for a group, from one row on.
 struct GroupRows {
   const std::byte* x = nullptr;           // of the tile's first row
   const std::byte* sums = nullptr;        // [words of blocks' sums][rows of the tile]
   const std::int32_t* offsets = nullptr;  // [units][rows of the tile][4] (avx512/tile-inl.h)
-  const float* block_sums = nullptr;      // [blocks][rows of the tile], where blocks have 32 k
+  const float* block_sums = nullptr;      // [blocks][rows of the tile], if blocks have 32 k
   const float* scales = nullptr;          // [rows]
 };
 

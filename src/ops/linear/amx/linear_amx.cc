@@ -1,8 +1,8 @@
-// The cpu product on AVX-512 with AMX's tiles of bytes.
+// The cpu product on machines with AMX, whose tiles multiply bytes.
 //
-// Tiles of 16 rows have their integers as planes of bytes (amx/tile_sums-inl.h). AVX-512's
-// instructions multiply fewer rows in the same arithmetic, and x in bytes is left to AVX-512's
-// product.
+// Tiles of 16 rows store their integers as planes of bytes (amx/tile_sums-inl.h). AVX-512
+// instructions multiply fewer rows, in the same arithmetic. x in bytes is multiplied by the product
+// for AVX-512.
 #include "ops/linear/amx/linear_amx.h"
 
 #include "ops/linear/amx/group_numbers-inl.h"
@@ -10,7 +10,7 @@
 namespace pagoda::cpu {
 namespace {
 
-// Returns how many rows are worth unpacking weights for the tiles (docs/performance/log.md).
+// Returns the fewest rows for which it pays to unpack weights for tiles (docs/performance/log.md).
 std::int64_t least_rows(const ActivationLayout& layout) {
   if (layout.is_split) return 7;
   return layout.is_nibbles ? 9 : 13;

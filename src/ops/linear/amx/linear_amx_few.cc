@@ -1,11 +1,13 @@
-// The products on AMX of fewer rows than are worth its tiles, in their arithmetic
-// (amx/group_numbers-inl.h): AVX-512's dot products on panels as they lie.
+// The products on AMX of rows that are too few for its tiles, in the same arithmetic
+// (amx/group_numbers-inl.h). AVX-512's dot products read panels without unpacking them.
 //
-// A block's sum has up to 31 bits, and with its factor up to 43. So it meets the factor in two
-// halves, of which each is a dot product of 16-bit numbers; a carry makes the lower one signed.
+// A block's sum has up to 31 bits, and up to 43 when it is multiplied by its factor. So its two
+// halves are multiplied separately, in dot products of 16-bit numbers. A carry makes the lower half
+// signed.
 //
-// Codes of four to eight bits meet the bytes of x instead, four k at a time. Of plain nibbles the sums
-// of half units have 16 bits, so that two of them meet their factor in one dot product.
+// Codes of four to eight bits are multiplied with the bytes of x instead, four k at a time. With
+// plain nibbles the sums of half units have 16 bits, so one dot product multiplies two of them by
+// their factor.
 #include <immintrin.h>
 
 #include "ops/linear/amx/group_numbers-inl.h"
@@ -21,7 +23,7 @@ constexpr int kRowBytes = 2 * kUnit;
 constexpr int kSplitRowBytes = 4 * kUnit;
 constexpr int kSteps = kUnit / 2;  // pairs of k of a unit
 
-// Sums of blocks times their factors: high * 2^16 + low, of nibbles high * 2^8 + low, of short
+// Sums of blocks times their factors: high * 2^16 + low, for nibbles high * 2^8 + low, for short
 // products (high + low) * 2^8.
 template <int kRows>
 struct ScaledSums {
@@ -38,7 +40,7 @@ PAGODA_INLINE void add_scaled(__m512i sum, __m512i factor, __m512i& high, __m512
 template <PanelKind kKind, int kRows>
 class FewRows {
  public:
-  // A tile of rows times a panel. Not inlined: it takes all registers.
+  // Multiplies a tile of rows with a panel. Not inlined: it takes all registers.
   __attribute__((noinline)) static void multiply(const PanelProduct& product,
                                                  std::int64_t first_row, std::int64_t panel) {
     const Reader reader;
@@ -86,7 +88,7 @@ class FewRows {
   static constexpr int kUnitsOfFactor = kPanel.block > kUnit ? kPanel.block / kUnit : 1;
   static constexpr int kFactorsOfUnit = kPanel.block < kUnit ? kUnit / kPanel.block : 1;
 
-  // Returns what the halves of a scaled sum come to, without the bits that are cut off.
+  // Returns the sum of a scaled sum's two halves, without the bits that are cut off.
   PAGODA_INLINE static __m512 whole_sum(__m512i high, __m512i low) {
     if constexpr (Format::kPlanes == 3) return rounded(high, low);
     if constexpr (!is_short(kKind)) {
@@ -96,7 +98,7 @@ class FewRows {
     return _mm512_cvtepi32_ps(_mm512_add_epi32(high, low));
   }
 
-  // Adds unit `index` of 256 k, which lies at `unit` of its panel's group.
+  // Adds unit `index` of the 256 k. `unit` is its place in the panel's group.
   PAGODA_INLINE static void add_unit(const Reader& reader, const UnitsAt& unit, int index,
                                      const GroupRows& rows, const GroupIntegers<kKind>& numbers,
                                      ScaledSums<kRows>& scaled) {
@@ -115,7 +117,7 @@ class FewRows {
       Block sums(rows.block_sums + index * kRows);
       for_all<(block + 1) * kStepsOfBlock, block * kStepsOfBlock>([&](auto step) PAGODA_FLATTEN {
         constexpr int kStep = decltype(step)::kValue;
-        // One by one: a burst would hold up the loads behind it.
+        // Lines are prefetched one by one: a burst would delay the loads after it.
         prefetch_ahead<kKind, kLines * kStep / kSteps, kLines*(kStep + 1) / kSteps>(
             unit.group + unit.first * kUnitBytes, unit.prefetch);
         sums.template add<kStep>(reader, low, high, x, kRowBytes);
@@ -124,7 +126,7 @@ class FewRows {
     });
   }
 
-  // Adds a unit of codes that meet bytes of x.
+  // Adds a unit whose codes are multiplied with bytes of x.
   PAGODA_INLINE static void add_bytes(const UnitsAt& unit, int index, const GroupRows& rows,
                                       const GroupIntegers<kKind>& numbers,
                                       ScaledSums<kRows>& scaled) {
@@ -140,7 +142,7 @@ class FewRows {
     };
     const __m512i* const factors = numbers.factors + index * kFactorsOfUnit / kUnitsOfFactor;
     __m512i of_halves[kRows][2];
-    // Both planes of x at once where all sums fit the registers.
+    // Both planes of x are multiplied at once if all sums fit in the registers.
     constexpr int kAtOnce = kRows <= 4 ? 2 : 1;
     for_all<2 / kAtOnce>([&](auto pass) PAGODA_FLATTEN {
       constexpr int kFirst = pass * kAtOnce;
@@ -185,8 +187,8 @@ class FewRows {
     const std::int32_t* offsets;
   };
 
-  // Sums half units of some planes of x, from kFirst on, times their codes. Calls fetch(word) on the
-  // way, once a unit.
+  // Multiplies kPlanes planes of x, from kFirst on, with a unit's codes, and sums each half unit.
+  // Calls fetch(word) for each word of the unit, but only with the first plane.
   template <int kFirst, int kPlanes, class Fetch>
   PAGODA_INLINE static void multiply_bytes(const BytesAt& at, const Fetch& fetch,
                                            __m512i (&sums)[kPlanes][kRows][2]) {
@@ -210,8 +212,8 @@ class FewRows {
     });
   }
 
-  // Adds a unit of short products. A short loop: with an instruction for each line weights were read
-  // a tenth slower.
+  // Adds a unit of short products. The loop is not unrolled fully: with separate instructions for
+  // each line, weights were read a tenth slower.
   PAGODA_INLINE static void add_short(const UnitsAt& unit, const std::byte* x, __m512i factor,
                                       ScaledSums<kRows>& scaled) {
     constexpr int kStepsAtOnce = 8;

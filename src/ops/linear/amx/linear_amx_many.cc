@@ -1,10 +1,10 @@
-// The products of many rows by AMX's tiles.
+// The products of many rows with AMX's tiles.
 //
-// Some panels are taken 256 k at a time, a slice: all rows of x meet its planes of bytes while they
-// stay in the first-level cache. Meanwhile the next slice is unpacked, and the one behind it is
-// fetched. The stages of this pipeline overlap from slice to slice and from panels to panels. So
-// tiles wait for vectors, or these for tiles, only at the beginning and the end of a call. Between
-// slices the sums of a tile of rows and a panel wait in memory.
+// A slice is 256 k of some panels, unpacked into planes of bytes. All rows of x are multiplied with
+// it while it stays in the first-level cache. Meanwhile the next slice is unpacked, and the one
+// after that is prefetched. This pipeline continues from slice to slice and from panels to panels.
+// So AMX and AVX-512 instructions wait for each other only at the beginning and the end of a call.
+// Between slices, the sums of a tile of rows and a panel are kept in memory.
 #include <immintrin.h>
 
 #include "ops/linear/amx/linear_amx.h"
@@ -15,19 +15,19 @@
 namespace pagoda::cpu {
 namespace {
 
-constexpr int kRowsOfStep = kTileRows / kSteps;    // that are added up beside one
-constexpr std::int64_t kXBytes = 2 * kPlaneBytes;  // of a step
+constexpr int kRowsOfStep = kTileRows / kSteps;    // that are added up during a step
+constexpr std::int64_t kXBytes = 2 * kPlaneBytes;  // bytes of x in a step
 constexpr auto kFloatBytes = static_cast<std::int64_t>(sizeof(float));
-constexpr std::int64_t kMostTiles = 36;  // of rows, whose sums wait in memory
-// Bytes of x that the second-level cache keeps while some panels are interleaved.
+constexpr std::int64_t kMostTiles = 36;  // of rows, with sums in memory between slices
+// Bytes of x that stay in the second-level cache while panels are interleaved.
 constexpr std::int64_t kNearBytes = std::int64_t{1} << 20;
 
-// The sums of a tile of rows and a panel.
+// The sums of a tile of rows and a panel between slices.
 struct WaitingSums {
   alignas(kLineBytes) float of_row[kTileRows][kPanelColumns];
 };
 
-// Tiles [first_tile, first_tile + num_tiles) of rows times panels [begin, end).
+// Multiplies tiles [first_tile, first_tile + num_tiles) of rows with panels [begin, end).
 template <PanelKind kKind>
 class ManyRows {
  public:
@@ -53,13 +53,13 @@ class ManyRows {
  private:
   using Format = GroupFormat<kKind>;
   static constexpr int kPlanes = Format::kPlanes;
-  // Short products take all panels at a time.
+  // Short products multiply all panels of a slice at a time.
   static constexpr int kPanelsOfPair = is_short(kKind) ? kPanelsOfSlice : 1;
   static constexpr int kStages = 3;  // of the pipeline: a pair is multiplied, stored, added up
   static constexpr int kMostUnits = kPanelsOfSlice * kUnitsOfGroup;
 
-  // Returns the order of slices. Where rows are so long that the cache does not keep them,
-  // panels are interleaved by parts of k: as many panels as there is room for sums of.
+  // Returns the order of slices. If rows are too long for the cache, panels are interleaved: a part
+  // of k of each is multiplied in turn. As many are interleaved as there is memory for their sums.
   static SliceOrder order_of(const PanelProduct& product, std::int64_t num_tiles) {
     const std::int64_t num_slices = SliceUnpacker<kKind>::num_slices(product.cols);
     const std::int64_t bytes = num_slices * num_tiles * kSteps * kXBytes;
@@ -68,13 +68,13 @@ class ManyRows {
             .slices = (num_slices + num_parts - 1) / num_parts};
   }
 
-  // A tile of rows and some panels of a slice. Numbers are as wide as the registers that they are
-  // written from and read to: a read of two that were written one by one waits until all tiles'
-  // stores are through.
+  // A tile of rows and some panels of a slice. Each member is as wide as the registers that store
+  // and load it. A load that spans two members, stored one by one, would wait until all stores of
+  // tiles have finished.
   struct Pair {
     const Slice<kKind>* slice = nullptr;  // null where there is no pair
     std::int64_t tile = 0;
-    std::int64_t panel = 0;  // of the slice, the first
+    std::int64_t panel = 0;  // the first one, as an index in the slice
 
     PAGODA_INLINE bool exists() const { return slice != nullptr; }
     PAGODA_INLINE int num_steps() const { return slice ? slice->num_steps() : 0; }
@@ -83,7 +83,8 @@ class ManyRows {
   void multiply_slice(const Slice<kKind>& slice) {
     constexpr int kStepsOfTile = kPanelsOfSlice / kPanelsOfPair * kSteps;
     for (int tile = 0; tile < num_tiles_; ++tile) {
-      // The next slice is unpacked as late as can be: it should be near when it is multiplied.
+      // The next slice is unpacked as late as possible, so that it is in a near cache when it is
+      // multiplied.
       const int steps_left = (num_tiles_ - tile) * kStepsOfTile;
       const int units_left = unpacker_.units_left();
       units_of_step_ =
@@ -124,7 +125,7 @@ class ManyRows {
     ++num_pairs_;
   }
 
-  // Returns where pair `number` is stored; the next but one has the same place.
+  // Returns where the sums of pair `number` are stored. Pair `number + 2` has the same place.
   PAGODA_INLINE TileSums* sums_of(std::uint64_t number) { return sums_[number % 2]; }
   PAGODA_INLINE std::int64_t bytes_before(const Pair& pair) const {
     return pair.tile * product_.tile_bytes;
@@ -150,13 +151,13 @@ class ManyRows {
   }
 
   // Computes Sums of pair `now`. Meanwhile the rest of pair `before` is stored, and pair `done` is
-  // added up: in the end `now` gets its memory. Not inlined: it takes all registers.
+  // added up; then its memory is reused for `now`. Not inlined: it takes all registers.
   template <class Sums>
   __attribute__((noinline)) void multiply_pair(const Pair& now, const Pair& before,
                                                const Pair& done) {
     static_assert(Sums::kPanels == kPanelsOfPair);
     constexpr int kRows = kPanelsOfPair * kRowsOfStep;
-    asm volatile("" ::: "memory");  // what the tiles read has been written
+    asm volatile("" ::: "memory");  // writes come before the reads of tiles
     const int num_steps = now.num_steps();
     const std::byte* const x = x_of(now);
     TileSums* const own = sums_of(num_pairs_);
@@ -186,12 +187,12 @@ class ManyRows {
     });
   }
 
-  // Computes Sums of pair `now`, while those of pair `before` are stored from their registers, and
-  // those of pair `done` are added up. Not inlined: it takes all registers.
+  // Computes Sums of pair `now`. Meanwhile the sums of pair `before` are stored from their
+  // registers, and those of pair `done` are added up. Not inlined: it takes all registers.
   template <class Sums>
   __attribute__((noinline)) void multiply_words(const Pair& now, const Pair& before,
                                                 const Pair& done) {
-    asm volatile("" ::: "memory");  // what the tiles read has been written
+    asm volatile("" ::: "memory");  // writes come before the reads of tiles
     const int num_steps = now.num_steps();
     const std::byte* const x = x_of(now);
     TileSums* const others = sums_of(num_pairs_ + 1);
@@ -245,7 +246,8 @@ class ManyRows {
             .panel = pair.slice->first_panel + panel};
   }
 
-  // Adds rows [kFirst, kFirst + kCount) to what waits, or stores them in the end.
+  // Adds rows [kFirst, kFirst + kCount) to the sums in memory. After the last slice, stores them as
+  // results instead.
   template <int kFirst, int kCount>
   PAGODA_INLINE void add_rows(const Ending& ending) {
     const auto mask = static_cast<__mmask16>(ending.slice->first_group == 0 ? 0 : 0xffff);
@@ -270,8 +272,8 @@ class ManyRows {
   const std::int64_t first_row_;
   const int num_tiles_;
   SliceUnpacker<kKind> unpacker_;
-  int units_of_step_ = 0;        // that are unpacked beside it
-  std::uint64_t num_pairs_ = 0;  // that have been started
+  int units_of_step_ = 0;        // that are unpacked during a step
+  std::uint64_t num_pairs_ = 0;  // started so far
   Pair pairs_[kStages];
   TileSums sums_[2][kPanelsOfPair];
   WaitingSums waiting_[kMostTiles][kPanelsOfSlice];

@@ -1,4 +1,4 @@
-// Some panels' 256 k at a time, unpacked into planes of bytes for AMX's tiles.
+// Unpacks 256 k of some panels at a time into planes of bytes for AMX's tiles.
 #pragma once
 
 #include <immintrin.h>
@@ -14,23 +14,23 @@ namespace {
 
 constexpr int kSteps = kSuperGroup / kPlaneDepth;  // tile products of 256 k
 constexpr int kUnitsOfStep = kPlaneDepth / kUnit;
-// As many as leave room for a tile of x and its sums in the first-level cache: three per cent more
-// than with four. Products have whole pairs of panels.
+// Two panels leave room for a tile of x and its sums in the first-level cache: products are three
+// per cent faster than with four. Products have whole pairs of panels.
 constexpr int kPanelsOfSlice = 2;
 
-// Some panels' 256 k.
+// 256 k of kPanelsOfSlice panels.
 template <PanelKind kKind>
 struct Slice {
   static constexpr int kStepBytes = GroupFormat<kKind>::kPlanes * kPlaneBytes;
   using Planes = std::byte[kSteps * kStepBytes];  // [steps][planes][16 x 4 k][16 columns x 4]
 
   std::int64_t first_panel = 0;
-  std::int64_t rank = 0;         // of its panels among those that are interleaved
-  std::int64_t first_group = 0;  // of the panels' own
+  std::int64_t rank = 0;         // of its panels among the interleaved ones
+  std::int64_t first_group = 0;  // counted in groups of the panels' format
   int num_groups = 0;
   int num_units = 0;
-  bool is_last = false;       // of these panels
-  GroupRows rows;             // of the first tile of x; the next one's are a tile's bytes behind
+  bool is_last = false;       // whether it is the last slice of these panels
+  GroupRows rows;             // of the first tile of x; the next tile's are tile_bytes further
   Planes* weights = nullptr;  // [panels]
   GroupIntegers<kKind> numbers[kPanelsOfSlice];
 
@@ -42,13 +42,13 @@ struct Slice {
 
 // How panels are interleaved.
 struct SliceOrder {
-  std::int64_t panels = 0;  // that are interleaved
-  std::int64_t slices = 0;  // of each, before the next one's
+  std::int64_t panels = 0;  // how many are interleaved
+  std::int64_t slices = 0;  // taken from each panel before the next panel's
 };
 
-// Goes through panels slice by slice, kPanelsOfSlice at a time. A slice's planes last until the next
-// but one is begun; all else lasts until four more are, because its last sums are added up two pairs
-// later, and a slice may be one pair.
+// Visits panels slice by slice, kPanelsOfSlice panels at a time. A slice's planes are valid until
+// two more slices are begun, and its other members until four more are. They are needed so long:
+// the slice's last sums are added up two pairs later, and a slice may be only one pair.
 template <PanelKind kKind>
 class SliceUnpacker {
  public:
@@ -70,7 +70,7 @@ class SliceUnpacker {
   static std::int64_t num_slices(std::int64_t cols) {
     return (kPanel.num_groups(cols) + Format::kGroupsInPanel - 1) / Format::kGroupsInPanel;
   }
-  // Returns whether there is a slice to be begun.
+  // Returns whether there is another slice to begin.
   bool has_next() const { return panel_ < end_; }
   // Begins to unpack the next slice. REQUIRES: units_left() is 0.
   Slice<kKind>& begin_next() {
@@ -90,9 +90,9 @@ class SliceUnpacker {
     to_next_ = place() - first;
     return slice;
   }
-  // Returns how many units of the slice begun last are to be unpacked.
+  // Returns how many units of the slice begun last are still to be unpacked.
   PAGODA_INLINE int units_left() const { return at_.units_left; }
-  // Unpacks one of them. Not inlined: it takes most registers. REQUIRES: units_left() > 0.
+  // Unpacks one unit. Not inlined: it takes most registers. REQUIRES: units_left() > 0.
   __attribute__((noinline)) void unpack_unit() {
     Slice<kKind>& slice = *at_.slice;
     const std::byte* panel =
@@ -124,8 +124,8 @@ class SliceUnpacker {
     std::int64_t end = 0;
   };
 
-  // Goes on to the next slice of a panel, the next panels, the next slices of all that are
-  // interleaved, or others.
+  // Moves to the next slice of the same panels. At the end of a part of k, moves to the next
+  // interleaved panels. After the last of them, moves to the next part of k, or to new panels.
   void advance() {
     group_ += Format::kGroupsInPanel;
     if (group_ < groups_.end) return;
@@ -146,13 +146,13 @@ class SliceUnpacker {
     group_ = begin;
   }
 
-  // Returns where the next slice begins. It need not exist.
+  // Returns where the next slice begins, even if there is none.
   const std::byte* place() const {
     return product_.panels + panel_ * product_.panel_bytes + product_.header_area +
            group_ * kPanel.group_bytes();
   }
 
-  // Fetches a unit's share of a group.
+  // Prefetches a unit's share of a group.
   PAGODA_INLINE static void fetch_unit(const std::byte* group, int in_group) {
     constexpr int kLines = static_cast<int>(kPanel.group_bytes() / kLineBytes);
     constexpr int kLinesOfUnit = (kLines + kUnitsOfPanelGroup - 1) / kUnitsOfPanelGroup;
@@ -190,7 +190,8 @@ class SliceUnpacker {
     });
   }
 
-  // Line i of a plane has pairs first_pair(i) and that + kPairStep, in the order of x's bytes.
+  // Line i of a plane has pairs first_pair(i) and first_pair(i) + kPairStep, in the order of x's
+  // bytes.
   static constexpr int kPairStep = kPanel.low_bits == 4 ? 2 : 1;
   static constexpr int first_pair(int i) { return kPairStep == 2 ? i / 2 * 4 + i % 2 : 2 * i; }
 
@@ -208,12 +209,12 @@ class SliceUnpacker {
   const std::int64_t end_;
   const std::int64_t panels_at_once_;
   const std::int64_t groups_at_once_;
-  Range panels_, groups_;  // that are interleaved, and how far
+  Range panels_, groups_;  // the interleaved panels, and their groups in the current part of k
   // The place of the next slice.
   std::int64_t panel_ = 0;
   std::int64_t group_ = 0;
   std::int64_t count_ = 0;      // of slices begun
-  std::ptrdiff_t to_next_ = 0;  // bytes from what is read of the last one to what is read after it
+  std::ptrdiff_t to_next_ = 0;  // bytes from the slice begun last to the one after it
   // The next unit to be unpacked.
   struct {
     Slice<kKind>* slice = nullptr;

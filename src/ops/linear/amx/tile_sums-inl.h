@@ -1,12 +1,13 @@
-// Exact sums of 256 k by AMX's tiles: 16 rows of x times the 16 columns of a panel.
+// Exact sums of 256 k with AMX's tiles: 16 rows of x times the 16 columns of a panel.
 //
-// A tile product takes bytes, four k of a column in a word, and adds up in 32 bits. So the 16-bit
-// integers of x are two planes, both with a sign. Weights are two or three planes, the highest with
-// a sign and the others without. Products of planes that count alike have one sum.
+// A tile product multiplies bytes, four k of a column in a word, and adds up in 32 bits. So the
+// 16-bit integers of x are two planes of signed bytes. Weights are two or three planes; the highest
+// is signed, and the others are unsigned. Products of planes that have the same power of 256 are
+// added to the same sum.
 //
-// Tile products, the rows that a tile is stored by and AVX-512 share an execution port. So the sums
-// of some registers are stored, and then added up, while other registers get the next sums. A part
-// of that follows each product of 64 k (docs/performance/log.md).
+// Tile products, stores of tiles and AVX-512 instructions share an execution port. So while some
+// registers get the next sums, sums of other registers are stored and then added up. A part of this
+// work follows each product of 64 k (docs/performance/log.md).
 #pragma once
 
 #include <immintrin.h>
@@ -21,14 +22,14 @@ namespace {
 
 constexpr int kPlaneBytes = kPlaneDepth * kTileRows;
 
-// Returns the registers' shapes: all are full.
+// Returns the registers' shapes: all have full size.
 inline TileShapes shapes_of_planes() {
   TileShapes shapes;
   for (int i = 0; i < 8; ++i) shapes.set(i, kTileRows, kTileRowBytes);
   return shapes;
 }
 
-// The sums of a tile, the ones that count most first: each counts 2^8 times what the next one does.
+// The sums of a tile, the most significant first. Each one counts 2^8 times as much as the next.
 struct TileSums {
   alignas(kLineBytes) std::int32_t planes[4][kTileRows][kPanelColumns];
 };
@@ -42,11 +43,12 @@ PAGODA_INLINE void store_tile(std::int32_t (&to)[kTileRows][kPanelColumns]) {
   if constexpr (kRegister == 3) _tile_stored(3, to, kLineBytes);
 }
 
-// Sums of weights in two planes, in registers that the macro's arguments name, because intrinsics
-// require constants. Four classes follow. Each begins with the register that the one before leaves
-// free, and goes on with registers whose sums have been stored meanwhile. `load` loads 64 k of x,
-// [2][16][64], and of weights, [2][16][16][4]; the other functions add their products. Loads come
-// first: where the other hyper-thread is busy, loads and products are not run at the same time.
+// Sums of weights in two planes. The macro's arguments name the registers, because intrinsics
+// require constants. Four classes follow, and are used in turn. Each begins with the register that
+// the class before leaves free, and goes on with registers whose sums have been stored meanwhile.
+// `load` loads 64 k of x, [2][16][64], and of weights, [2][16][16][4]; the other functions add
+// their products. Loads come first: they do not overlap with products if the other hyper-thread is
+// busy.
 #define PAGODA_SUMS_OF_WORDS(Name, kOfHigh, kOfMiddle, kOfLow, kOther)             \
   struct Name {                                                                    \
     static constexpr int kMiddle = kOfMiddle;                                      \
@@ -84,14 +86,14 @@ PAGODA_SUMS_OF_WORDS(ThirdWordSums, 1, 2, 3, 0)
 PAGODA_SUMS_OF_WORDS(FourthWordSums, 0, 1, 2, 3)
 #undef PAGODA_SUMS_OF_WORDS
 
-// Sums that, with their operands, fill all registers, so that none is left to alternate with. The
-// high sums are stored while the rest are still added to, and the rest while the next high ones
-// are. That needs fewer loads a product: where the other hyper-thread is busy, loads and products
-// are not run at the same time. Each adds the products of 64 k of x, [2][16][64], and of a pair's
-// panels: first the high sums, and then the rest, from the registers that those have loaded.
+// Two classes follow whose sums and operands fill all registers, so that no register is left free.
+// The high sums are stored while products are still added to the rest, and the rest while the next
+// high sums are computed. That needs fewer loads per product, which matters because loads do not
+// overlap with products if the other hyper-thread is busy. Each class multiplies 64 k of x,
+// [2][16][64], with a pair's panels: add_high() loads registers, and add_rest() reuses them.
 
-// The sums of short products, those of high bytes and the others, of two panels side by side,
-// [2][16][16][4] each.
+// The sums of short products of two panels, [2][16][16][4] each: the high sums are those of high
+// bytes times high bytes, and the rest those of high bytes times low bytes.
 struct ShortSums {
   static constexpr int kPanels = 2;
 
@@ -129,7 +131,7 @@ struct ShortSums {
   }
 };
 
-// The sums of weights in three planes, [3][16][16][4]: the higher two, and the lower two.
+// The sums of weights in three planes, [3][16][16][4]: two high sums, and two for the rest.
 struct ThreePlaneSums {
   static constexpr int kPanels = 1;
 
@@ -166,7 +168,7 @@ struct ThreePlaneSums {
   }
 };
 
-// Returns a row's whole sums, without the bits that are cut off.
+// Returns a row's sums over all planes, without the bits that are cut off.
 template <PanelKind kKind>
 PAGODA_INLINE __m512 rounded_row(const TileSums& sums, int r) {
   const auto plane = [&](int i) PAGODA_FLATTEN { return _mm512_load_si512(sums.planes[i][r]); };
@@ -183,12 +185,12 @@ PAGODA_INLINE __m512 rounded_row(const TileSums& sums, int r) {
   return rounded(high, _mm512_add_epi32(_mm512_slli_epi32(of_middle, 8), plane(3)));
 }
 
-// Writes four k of a panel's 16 columns as a line of each plane, from the highest one on: `first` and
-// `second` are pairs of k, 16 x 2 codes, which meet their factor. A column's word has the bytes of
-// the first's first one, the second's first one, and their second ones.
+// Writes four k of a panel's 16 columns as a line of each plane, the highest plane first. `first`
+// and `second` are pairs of k, 16 x 2 codes, which are multiplied by their factor. The bytes of a
+// column's word belong to first[0], second[0], first[1], second[1].
 template <int kWeightPlanes>
 PAGODA_INLINE void write_line(__m512i first, __m512i second, __m512i factor, std::byte* line) {
-  // Returns the low bytes of each, and the high ones.
+  // The bytes of a and b alternate: low bytes from low_ones(), and high bytes from high_ones().
   const __m512i low_bytes = _mm512_set1_epi16(0xff);
   const auto low_ones = [&](__m512i a, __m512i b) PAGODA_FLATTEN {
     return _mm512_ternarylogic_epi32(low_bytes, a, _mm512_slli_epi16(b, 8), 0xca);

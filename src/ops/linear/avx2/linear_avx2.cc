@@ -1,12 +1,12 @@
 // The cpu product on AVX2 with FMA and F16C.
 //
-// Quantised weights become 16-bit integers in registers and meet x as 16-bit integers by block:
-// vpmaddwd and vpaddd do twice the products of a float32 FMA, and a block's sum is exact. An offset
-// that all codes of a kind share is never subtracted from them: the block's sum starts at -offset *
-// (sum of x), which is exact too.
+// Weights become 16-bit integers in registers, and are multiplied with x as 16-bit integers, block
+// by block. vpmaddwd and vpaddd do twice the products of a float32 FMA, and a block's sum is exact.
+// An offset that all codes of a kind share is not subtracted from each code: the block's sum starts
+// at -offset * (sum of x), which is exact too.
 //
-// This file is compiled for its instruction set, so it keeps to its own functions: an inline
-// function of a shared header would be linked into code that runs everywhere.
+// This file is compiled for one instruction set, so it uses only its own functions: an inline
+// function of a shared header could be linked into code that runs on every machine.
 #include <immintrin.h>
 
 #include "backend/cpu/six_bit_words.h"
@@ -23,8 +23,7 @@ constexpr int kHalfBytes = kLineBytes / kHalves;
 constexpr int kHalvesBytes = 2 * kPanelColumns;  // 16 numbers in 16 bits
 // Twelve sums, two registers of weights, one of x and one of a product are all sixteen registers.
 constexpr int kMostRows = 6;
-// Up to so many rows, memory is what the product waits for; kFetchAhead is how far ahead their
-// weights are prefetched.
+// Products of up to so many rows wait for memory. They prefetch weights kFetchAhead ahead.
 constexpr int kFewRows = 2;
 constexpr int kFetchAhead = 6144;  // bytes
 constexpr float kLargestFloat = 3.40282347e38f;
@@ -71,7 +70,7 @@ PAGODA_INLINE void add_product(const Floats& a, __m256 b, Floats& sum) {
       [&](auto h) PAGODA_FLATTEN { sum.half[h] = _mm256_fmadd_ps(a.half[h], b, sum.half[h]); });
 }
 
-// The value that a code of zero stands for. A kind's values are its codes, or a table's, less that.
+// The number to subtract from a kind's codes, or from its table's levels, to get their values.
 template <PanelKind kKind>
 constexpr int kOffset =
     kKind == PanelKind::kQ8_0 || kKind == PanelKind::kInt14 ? 0 : -code_value(kKind, 0);
@@ -79,8 +78,8 @@ constexpr int kOffset =
 template <PanelKind kKind>
 constexpr bool kHasLevels = kKind == PanelKind::kIQ4_NL || kKind == PanelKind::kIQ4_XS;
 
-// Levels less the lowest one: a byte each, zero for code 0, so that the zero byte above a code
-// finds a zero.
+// Levels minus the lowest one, a byte each. The level of code 0 is zero, so that a lookup of the
+// zero byte above a code yields zero.
 struct LevelTable {
   alignas(kHalfBytes) std::uint8_t levels[kHalfBytes];
 };
@@ -98,7 +97,7 @@ constexpr LevelTable kLevels = make_levels();
 // bits are zero.
 template <int kBits, int kPair, int kTo = 0>
 PAGODA_INLINE __m256i codes_of(const std::byte* plane) {
-  constexpr int kCodes = 16 / kBits;  // a half-word
+  constexpr int kCodes = 16 / kBits;  // in a half-word
   constexpr int kFrom = kBits * (kPair % kCodes);
   __m256i codes = load_integers(plane + kLineBytes * (kPair / kCodes));
   if constexpr (kFrom > kTo) codes = _mm256_srli_epi16(codes, kFrom - kTo);
@@ -107,8 +106,7 @@ PAGODA_INLINE __m256i codes_of(const std::byte* plane) {
   return _mm256_and_si256(codes, _mm256_set1_epi16(((1 << kBits) - 1) << kTo));
 }
 
-// Returns pair kPair of a unit of 8 columns as 8 x 2 integers of 16 bits, which are kOffset too
-// high.
+// Returns pair kPair of a unit of 8 columns as 8 x 2 integers of 16 bits: the values plus kOffset.
 template <PanelKind kKind, int kPair>
 PAGODA_INLINE __m256i pair_of(const std::byte* low, const std::byte* high) {
   constexpr PanelFormat kFormat = panel_format(kKind);
@@ -271,9 +269,9 @@ class IntegerTile {
   static constexpr int kUnitBytes = kFormat.group_bytes() / (kFormat.group / kUnit);
   static constexpr int kLines = (kUnitBytes * kUnitsOfBlock + kLineBytes - 1) / kLineBytes;
 
-  // Prefetches the lines that lie as far ahead of a block's units. Zen 3's hardware prefetches
-  // those of BF16 and F16, of which a block has many, and hardly any of codes
-  // (docs/performance/log.md).
+  // Prefetches the lines that are kFetchAhead bytes ahead of a block's units. Zen 3's hardware
+  // itself prefetches lines of BF16 and F16, of which a block has many, but hardly any lines of
+  // codes (docs/performance/log.md).
   PAGODA_INLINE static void fetch_ahead(const std::byte* units, WeightPrefetch way) {
     if (way == WeightPrefetch::kPastCaches) return;
     if (kKind == PanelKind::kInt14 && way == WeightPrefetch::kSecondLevelHalf) return;
@@ -289,7 +287,7 @@ class IntegerTile {
     });
   }
 
-  // Adds the exact sums over what block kBlock has of one unit.
+  // Adds the exact sums over the part of block kBlock that is in one unit.
   template <int kBlock>
   PAGODA_INLINE static void add_products(const std::byte* group, int unit, const std::byte* pairs,
                                          Integers (&s)[kRows]) {
@@ -339,7 +337,7 @@ class IntegerTile {
   }
 };
 
-// Multiplies a panel at a time, which reads one ascending stream.
+// Multiplies panels one at a time, so that each is read as one ascending stream.
 template <class Tile, int kRows>
 void multiply_tiles(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
   for (std::int64_t panel = begin; panel < end; ++panel) {
@@ -413,7 +411,7 @@ PAGODA_INLINE std::int32_t pack_int16(const Sixteen& values, float limit, float 
 }
 
 void pack_row(const TileRow& row, const ActivationLayout& layout, const TilePart& part) {
-  const int quarters = layout.block / 16;  // of 64 k, under one scale
+  const int quarters = layout.block / 16;  // runs of 16 k in a block
   const auto limit = static_cast<float>(layout.largest_integer);
   const std::int64_t end = 2 * end_unit(part, row.cols);
   for (std::int64_t first = part.begin / 16; first < end; first += quarters) {
@@ -426,8 +424,7 @@ void pack_row(const TileRow& row, const ActivationLayout& layout, const TilePart
       if (of_these > bits) bits = of_these;
     }
     const auto largest = __builtin_bit_cast(float, bits);
-    // A block with a value that is no finite number gets integers of zero. Its scale alone is NaN
-    // or infinite.
+    // A block with NaN or infinity gets integers of zero. Only its scale is NaN or infinite.
     if (!(largest <= kLargestFloat)) {
       for (int i = 0; i < quarters; ++i) values[i] = {};
     }

@@ -1,4 +1,4 @@
-// A panel's codes as integers of 16 bits, two and two, and as bytes.
+// Reads a panel's codes as pairs of 16-bit integers, or as bytes.
 #pragma once
 
 #include <immintrin.h>
@@ -10,11 +10,11 @@
 namespace pagoda::cpu {
 namespace {
 
-// Returns the codes of pair kPair of a unit, each at bit kTo of its half-word, other bits as they
-// come.
+// Returns the codes of pair kPair of a unit, each at bit kTo of its half-word. The other bits are
+// arbitrary.
 template <int kBits, int kPair, int kTo = 0>
 PAGODA_INLINE __m512i shifted_codes(const std::byte* plane) {
-  constexpr int kCodes = 16 / kBits;  // a half-word
+  constexpr int kCodes = 16 / kBits;  // in a half-word
   constexpr int kShift = kBits * (kPair % kCodes) - kTo;
   const __m512i line = load_line(plane + kLineBytes * (kPair / kCodes));
   if constexpr (kShift > 0) return _mm512_srli_epi16(line, kShift);
@@ -22,8 +22,8 @@ PAGODA_INLINE __m512i shifted_codes(const std::byte* plane) {
   return line;
 }
 
-// Returns whether a format has a float minimum for each block of 32. Against 16-bit integers their
-// codes are taken around the middle one, so that little is left to the minima.
+// Returns whether a format has a float minimum for each block of 32. In products with 16-bit
+// integers its middle code is subtracted from its codes, so that minima are small.
 constexpr bool has_float_minima(PanelKind kind) {
   return panel_format(kind).header == PanelHeader::kScalesMinima;
 }
@@ -31,7 +31,7 @@ constexpr int middle_code(PanelKind kind) {
   return has_float_minima(kind) ? 1 << (panel_format(kind).code_bits() - 1) : 0;
 }
 
-// The values that the codes stand for; bits above the code are whatever the shift left there.
+// The values of codes, repeated so that arbitrary bits above a code do not matter.
 struct CodeTable {
   alignas(kLineBytes) std::int16_t values[64];
 };
@@ -45,7 +45,7 @@ constexpr CodeTable make_table() {
   return table;
 }
 
-// Pairs of codes of a panel as 16 x 2 integers of 16 bits, less kMiddle.
+// Reads pairs of codes of a panel as 16 x 2 integers of 16 bits, minus kMiddle.
 template <PanelKind kKind, int kMiddle = middle_code(kKind)>
 class PairReader {
  public:
@@ -97,12 +97,12 @@ class PairReader {
   __m512i first_, second_;
 };
 
-// Returns whether codes stand for levels of a table.
+// Returns whether codes are indices in a table of levels.
 constexpr bool has_levels(PanelKind kind) {
   return kind == PanelKind::kIQ4_NL || kind == PanelKind::kIQ4_XS;
 }
 
-// Returns whether nibbles stand for themselves less an offset.
+// Returns whether codes are nibbles whose value is the nibble minus a constant.
 constexpr bool has_plain_nibbles(PanelKind kind) {
   const PanelFormat format = panel_format(kind);
   return format.low_bits == 4 && format.high_bits == 0 && !has_levels(kind);
@@ -115,12 +115,12 @@ PAGODA_INLINE __m512i shifted(__m512i half_words) {
   return half_words;
 }
 
-// Returns the higher bits of word kWord of a unit's codes from bit 4 of each byte on; bits above the
-// code, and below, are whatever the shift left there.
+// Returns the bits that word kWord of a unit's codes has in the high plane, from bit 4 of each byte
+// on. The bits above the code, and below bit 4, are arbitrary.
 template <PanelKind kKind, int kWord>
 PAGODA_INLINE __m512i high_bits_of_bytes(const std::byte* high) {
   constexpr int kBits = panel_format(kKind).high_bits;
-  constexpr int kCodes = 32 / kBits;  // a column's word
+  constexpr int kCodes = 32 / kBits;  // in a column's word
   constexpr int kFirst =
       kWord / 2 * 8 + kWord % 2 * 2;  // k of the first byte, 4 less than the second's
   constexpr int kBit = kBits * (kFirst % kCodes / 2);
@@ -129,7 +129,7 @@ PAGODA_INLINE __m512i high_bits_of_bytes(const std::byte* high) {
                                    shifted<12 - kBit - 2 * kBits>(line), 0xca);  // mask ? a : b
 }
 
-// The values that IQ4's codes stand for, raised by 128; bits above the code choose nothing.
+// The values of IQ4's codes plus 128, repeated so that bits above a code do not matter.
 struct RaisedLevels {
   alignas(kLineBytes) std::uint8_t values[64];
 };
@@ -142,8 +142,8 @@ constexpr RaisedLevels make_raised_levels() {
 }
 constexpr RaisedLevels kRaisedLevels = make_raised_levels();
 
-// Returns word kWord (four k) of a unit's codes as bytes without a sign. Codes have four bits or
-// more in their low plane.
+// Returns word kWord (four k) of a unit's codes as unsigned bytes. Codes have four bits or more in
+// their low plane.
 template <PanelKind kKind, int kWord>
 PAGODA_INLINE __m512i code_bytes(const std::byte* low, const std::byte* high) {
   constexpr PanelFormat kFormat = panel_format(kKind);
@@ -169,12 +169,12 @@ PAGODA_INLINE __m512i code_bytes(const std::byte* low, const std::byte* high) {
   }
 }
 
-// Returns the number by which those bytes are too high.
+// Returns by how much the bytes of code_bytes() are larger than the codes' values.
 constexpr int byte_offset(PanelKind kind) {
   return kind == PanelKind::kQ8_0 || has_levels(kind) ? 128 : -code_value(kind, 0);
 }
 
-// Returns whether codes are bytes after a shift and a mask.
+// Returns whether codes become bytes by a shift and a mask, in blocks of 32 k.
 constexpr bool takes_bytes(PanelKind kind) {
   const PanelFormat format = panel_format(kind);
   return (format.low_bits == 4 || format.low_bits == 8) && format.high_bits == 0 &&

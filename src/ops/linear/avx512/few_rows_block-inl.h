@@ -1,4 +1,4 @@
-// A block of k of one panel and few rows.
+// The sums over a block of k, for one panel and few rows.
 #pragma once
 
 #include <immintrin.h>
@@ -10,16 +10,16 @@
 namespace pagoda::cpu {
 namespace {
 
-// Computes the sum of a block of k in one panel and few rows of 16-bit x, exactly. Two chains of
-// sums wait less for each other than one.
+// Computes the exact sum over a block of k, for one panel and few rows of 16-bit x. There are two
+// chains of sums, because instructions of a single chain would wait for each other.
 //
-// Plain nibbles are taken where they lie, every other one times 16, which a shift of its chain
-// takes back. A shift and a table for each would keep the units busy that a Zen 4 has two of: 32 k
-// of Q4_0 took 35 cycles, now 28, of Q4_1 43, now 35.
+// Plain nibbles are masked where they are. Every other one is 16 times too large, so its chain is
+// shifted back at the end. Shifting each and looking it up in a table would occupy the only two
+// units of a Zen 4 that can: 32 k of Q4_0 took 35 cycles instead of 28, of Q4_1 43 instead of 35.
 template <PanelKind kKind, int kRows, int kMiddle = middle_code(kKind)>
 class FewRowsBlock {
  public:
-  // Begins a block; `sums` are those of each row's x over the block.
+  // Begins a block. `sums` are the sums of each row's x over the block.
   PAGODA_INLINE explicit FewRowsBlock(const float* sums) {
     for_all<kRows>([&](auto r) PAGODA_FLATTEN {
       even_[r] = odd_[r] = _mm512_setzero_si512();
@@ -30,7 +30,8 @@ class FewRowsBlock {
     });
   }
 
-  // Adds pair kPair of a unit, whose planes begin at `low` and `high`, x of each row at row_bytes.
+  // Adds pair kPair of a unit. Its planes begin at `low` and `high`, and rows of x are row_bytes
+  // apart.
   template <int kPair>
   PAGODA_INLINE void add(const PairReader<kKind, kMiddle>& reader, const std::byte* low,
                          const std::byte* high, const std::byte* x, int row_bytes) {

@@ -15,7 +15,7 @@ template <PanelKind kKind>
 struct GroupNumbers {
   static constexpr PanelFormat kFormat = panel_format(kKind);
   static constexpr int kBlocks = kFormat.group / kFormat.block;
-  // A minimum may be one for all.
+  // One is enough if there are no minima, or if the whole group has one.
   static constexpr int kMinima = !kFormat.has_minimum()                         ? 1
                                  : kFormat.header == PanelHeader::kScalesMinima ? 1
                                                                                 : kBlocks;
@@ -92,14 +92,15 @@ PAGODA_INLINE void read_affine(const PanelProduct& product, const std::byte* pan
   }
 }
 
-// Powers' exponents above the least that each column has.
+// Reads the exponents of powers, less the least exponent of each column.
 PAGODA_INLINE void read_powers(const std::byte* panel, const std::byte* group,
                                GroupNumbers<PanelKind::kInt14>& numbers) {
   const __m512i above = _mm512_sub_epi32(load_line(group), load_line(panel));
   numbers.scales[0] = _mm512_castsi512_ps(above);
 }
 
-// Reads group g of some panels side by side, the first one at `panel`, its group at `group`.
+// Reads group g of kPanels neighbouring panels. The first panel is at `panel`, its group at
+// `group`.
 template <PanelKind kKind, int kPanels>
 PAGODA_INLINE void read_panels(const PanelProduct& product, const std::byte* panel,
                                const std::byte* group, std::int64_t g,

@@ -1,13 +1,13 @@
 // The cpu product on AVX-512 with VNNI and VBMI.
 //
-// Weights become 16-bit integers in registers, up to six bits by a table (vpermw, vpermi2w), and
-// meet x as 16-bit integers by block: a block's sum is exact, whatever shares it, and the rounding
-// of x costs 2e-5 where bfloat16 would cost 1.3e-3, at the same speed. A line of a plane is loaded
-// once and shifted, codes are never written to memory: measured, unpacking into a buffer never beat
-// it, even for 512 rows.
+// Weights become 16-bit integers in registers; codes of up to six bits are looked up in a table
+// (vpermw, vpermi2w). They are multiplied with x as 16-bit integers, and a block's sum is exact.
+// The rounding of x costs 2e-5, where bfloat16 would cost 1.3e-3 at the same speed. A line of a
+// plane is loaded once and shifted, and codes are never written to memory. In measurements,
+// unpacking into a buffer was never faster, even for 512 rows.
 //
-// This file is compiled for its instruction set, so it keeps to its own functions: an inline
-// function of a shared header would be linked into code that runs everywhere.
+// This file is compiled for one instruction set, so it uses only its own functions: an inline
+// function of a shared header could be linked into code that runs on every machine.
 #include <immintrin.h>
 
 #include "ops/linear/avx512/few_rows_block-inl.h"
@@ -20,19 +20,19 @@
 namespace pagoda::cpu {
 namespace {
 
-// Measured on a Zen 5 with 2 panels: six rows leave sums and blocks' sums in registers (85 % of the
-// dot products' peak; twelve rows with the sums in memory: 65 to 75 %).
+// With six rows, sums and blocks' sums stay in registers. Measured on a Zen 5 with 2 panels: 85 %
+// of the dot products' peak; with twelve rows, and sums in memory, 65 to 75 %.
 constexpr int kMostRows = 6;
 
-// A tile of few rows times a panel: they wait for memory, and one panel at a time is one ascending
-// stream.
+// Multiplies a tile of few rows with a panel. Few rows wait for memory, so panels are read one at a
+// time, as one ascending stream.
 template <PanelKind kKind, Rounding kRounding, int kRows>
 class FewRowsTile {
  public:
   using Loops = TileLoops<kKind, kRounding>;
   static constexpr int kUnitBytes = Loops::kFormat.group_bytes() / Loops::kUnitsOfGroup;
 
-  // The lines of what is multiplied under one scale, or of a unit where that is more.
+  // The lines of a block, or of a unit if blocks are shorter.
   static constexpr int kLines = (kUnitBytes * Loops::kUnitsOfBlock + kLineBytes - 1) / kLineBytes;
 
   // Not inlined: it takes all registers.
@@ -44,7 +44,8 @@ class FewRowsTile {
     auto [x, rows] = rows_at<Loops, kRows>(product, first_row, 0);
     __m512 minima[1][kBlocksOfSuper];
     set_to_zero(minima);
-    // The products, or those of a span of x and those of the spans before.
+    // `sums` are the products. If x has spans, `sums` are those of one span, and `spans` those of
+    // the spans before.
     __m512 sums[kRows][1], spans[kRows][1];
     set_to_zero(sums);
     set_to_zero(spans);
@@ -82,7 +83,7 @@ class FewRowsTile {
   }
 
  private:
-  // Adds what a span's minima come to, and forgets them.
+  // Adds the products of a span's minima, and clears the minima.
   PAGODA_INLINE static void add_float_minima(const std::byte* pairs, std::int64_t num_units,
                                              __m512 (&minima)[1][kBlocksOfSuper],
                                              __m512 (&sums)[kRows][1]) {
@@ -93,7 +94,7 @@ class FewRowsTile {
     set_to_zero(minima);
   }
 
-  // The exact sums over what block kBlock has of those units.
+  // Computes the exact sums over block kBlock of `units`.
   template <int kBlock>
   PAGODA_INLINE static void sum_block(const PairReader<kKind>& reader, const UnitsAt& units,
                                       const std::byte* x, const RowNumbers& rows,
@@ -118,8 +119,9 @@ class FewRowsTile {
     }
   }
 
-  // A block of sixteen-bit codes, a line a step. A short loop: with an instruction for each line of
-  // a block weights were read a tenth slower, as if the hardware foresaw streams by who loads them.
+  // Adds a block of sixteen-bit codes, one line per step. The loop is not unrolled fully: with
+  // separate instructions for each line, weights were read a tenth slower. Perhaps the hardware
+  // predicts streams by the address of the load instruction.
   PAGODA_INLINE static void add_words(const PairReader<kKind>& reader, const UnitsAt& units,
                                       const std::byte* x, FewRowsBlock<kKind, kRows>& sums) {
     constexpr int kStepsAtOnce = 8;
@@ -141,8 +143,8 @@ class FewRowsTile {
     }
   }
 
-  // Calls visit(unit, step, low, high) for the steps of such a block; `unit` counts from the first,
-  // its planes begin at `low` and `high`.
+  // Calls visit(unit, step, low, high) for the steps of block kBlock of `units`. `unit` is counted
+  // from the block's first unit, and its planes begin at `low` and `high`.
   template <int kBlock, class Visit>
   PAGODA_INLINE static void for_steps(const UnitsAt& units, const Visit& visit) {
     constexpr int kStepsAtOnce = Loops::kStepsOfBlock * Loops::kUnitsOfBlock * Loops::kBlocksOfUnit;
@@ -154,7 +156,7 @@ class FewRowsTile {
           units.group + Loops::kFormat.high_plane() + at * Loops::kFormat.high_bits * kLineBytes;
       for_all<kBlock * Loops::kStepsOfBlock + Loops::kStepsOfBlock, kBlock * Loops::kStepsOfBlock>(
           [&](auto step) PAGODA_FLATTEN {
-            // One by one: a burst would hold up the loads behind it.
+            // Lines are prefetched one by one: a burst would delay the loads after it.
             constexpr int kUnitOfBlock = decltype(unit)::kValue, kStep = decltype(step)::kValue;
             constexpr int kAt = kUnitOfBlock * Loops::kStepsOfBlock + kStep;
             prefetch_ahead<kKind, kLines * kAt / kStepsAtOnce, kLines*(kAt + 1) / kStepsAtOnce>(
@@ -230,7 +232,7 @@ void multiply(const PanelProduct& product, std::int64_t begin, std::int64_t end)
     return avx512::multiply_super(product, begin, end);
   }
   if (product.tile_rows > 2) return avx512::multiply_many(product, begin, end);
-  // Float32 is portable code's: layout_of says so.
+  // layout_of() does not take float32, which is left to the portable kernels.
   with_kind(product.kind, [&](auto kind) {
     constexpr PanelKind kKind = decltype(kind)::kValue;
     if constexpr (kKind != PanelKind::kF32) multiply_kind<kKind>(product, begin, end);

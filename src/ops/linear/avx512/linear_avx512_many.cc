@@ -1,11 +1,11 @@
 // The cpu product on AVX-512, many rows: tiles of four or six rows times two panels.
 //
-// Two panels are taken a slice of k at a time: all rows meet a slice while it stays in the
-// first-level cache, and the next one is fetched meanwhile, some lines a group: all of a tile's at
-// its beginning hold it up, by half of its time where there are few. Between slices a tile's sums
-// wait in memory, so that each is still one chain over k, as it is of a single row
-// (linear_avx512.cc). Measured, 256 rows of BF16: 78 to 82 % of the dot products' peak with panels
-// whole, 84 to 87 % so.
+// Two panels are taken a slice of k at a time: all rows are multiplied with a slice while it stays
+// in the first-level cache. Meanwhile the next slice is prefetched, some lines at each group. If a
+// tile prefetched all its lines at its beginning, that would delay it, by half of its time if tiles
+// are few. Between slices a tile's sums are kept in memory, so each is still one chain over k, like
+// that of a single row (linear_avx512.cc). Measured with 256 rows of BF16: 84 to 87 % of the dot
+// products' peak, and 78 to 82 % with whole panels.
 #include <immintrin.h>
 
 #include "ops/linear/avx512/few_rows_block-inl.h"
@@ -19,12 +19,12 @@ namespace pagoda::cpu {
 namespace {
 
 constexpr int kPanels = 2;
-// The bytes of both panels that lie ahead. Measured with BF16: 12, 18, 26 and 36 KB reach 83, 85,
-// 85 and 82 %. Codes of fewer bits come fast enough from the second level, and would lose 2 % by
-// waiting.
+// The bytes of a slice of both panels. Measured with BF16: 12, 18, 26 and 36 KB reach 83, 85, 85
+// and 82 % of the peak. Codes of fewer bits are read fast enough from the second-level cache, and
+// would lose 2 % with short slices.
 template <PanelKind kKind>
 constexpr std::int64_t kSliceBytes = (panel_format(kKind).low_bits == 16 ? 24 : 96) << 10;
-// The most tiles whose sums wait in memory.
+// The most tiles with sums in memory between slices.
 constexpr int kMostTiles = 48;
 
 // The minima of 256 k of two panels.
@@ -32,11 +32,11 @@ struct PanelMinima {
   PackedMinima of[kPanels];
 };
 
-// The lines that a tile asks for while it is multiplied.
+// The lines that are prefetched while a tile is multiplied.
 struct LinesAhead {
   const std::byte* next = nullptr;  // in the first panel
   std::int64_t count = 0;           // of each panel
-  std::int64_t count_of_group = 0;  // of those, at the beginning of a group at most
+  std::int64_t count_of_group = 0;  // the most lines to prefetch at the beginning of a group
 
   PAGODA_INLINE void fetch(std::int64_t panel_bytes) {
     for (std::int64_t i = 0; i < count_of_group && count > 0; ++i, --count, next += kLineBytes) {
@@ -46,11 +46,11 @@ struct LinesAhead {
   }
 };
 
-// Groups [begin, end) of two panels, and what is to be fetched meanwhile.
+// Groups [begin, end) of two panels, and the lines to prefetch meanwhile.
 struct Slice {
   std::int64_t begin = 0;
   std::int64_t end = 0;
-  const PanelMinima* minima = nullptr;  // of each 256 k, where they are integers
+  const PanelMinima* minima = nullptr;  // of each 256 k, if they are integers
   LinesAhead ahead;
 };
 
@@ -59,7 +59,8 @@ class ManyRowsTile {
  public:
   using Loops = TileLoops<kKind, kRounding>;
 
-  // `waiting` is the tile's sums, [rows][panels][16]. Not inlined: it takes all registers.
+  // Multiplies a tile with a slice. `waiting` has the tile's sums between slices,
+  // [rows][panels][16]. Not inlined: it takes all registers.
   __attribute__((noinline)) static void multiply(const PanelProduct& product, const Slice& slice,
                                                  std::int64_t first_row, std::int64_t first_panel,
                                                  float* waiting) {
@@ -120,7 +121,8 @@ class ManyRowsTile {
   }
 
  private:
-  // Adds a span to what waits in memory: registers have room for sums and a block's sums alone.
+  // Adds a span to the sums in memory. Registers have room only for the sums of a span and of a
+  // block.
   PAGODA_INLINE static void wait_for_spans(const float* scales, bool is_first,
                                            __m512 (&sums)[kRows][kPanels], float* waiting) {
     __m512 spans[kRows][kPanels];
@@ -146,7 +148,7 @@ class ManyRowsTile {
     });
   }
 
-  // Adds the exact sums over what block kBlock has of one unit.
+  // Adds the exact sums over the part of block kBlock that is in one unit.
   template <int kBlock>
   PAGODA_INLINE static void add_products(const PairReader<kKind>& reader, const std::byte* group,
                                          std::int64_t panel_bytes, int unit, const std::byte* x,
@@ -162,7 +164,7 @@ class ManyRowsTile {
   }
 };
 
-// Finds the minima of groups [begin, end), which begin with a span.
+// Finds the minima of a slice's groups. REQUIRES: the slice begins where a span begins.
 template <PanelKind kKind>
 void find_minima(const PanelProduct& product, const std::byte* panels, const Slice& slice,
                  PanelMinima* minima) {

@@ -1,5 +1,5 @@
-// Rows of x into tiles for the AVX-512 product (avx512/tile-inl.h). Compiled for its instruction
-// set, as linear_avx512.cc is.
+// Rounds rows of x into tiles for the AVX-512 product (avx512/tile-inl.h). The file is compiled for
+// one instruction set, like linear_avx512.cc.
 #include <immintrin.h>
 
 #include "ops/linear/avx512/tile-inl.h"
@@ -14,21 +14,21 @@ struct TileRow {
   int tile_rows = 0;
   bool are_planes = false;
   bool are_split = false;
-  bool are_nibbles = false;     // the codes that bytes will meet have four bits
-  int code_offset = 0;          // of that
-  std::int64_t unit_bytes = 0;  // of integers
+  bool are_nibbles = false;     // whether bytes are in the order for codes of four bits
+  int code_offset = 0;          // as in ActivationLayout
+  std::int64_t unit_bytes = 0;  // of a unit's integers
   std::byte* integers = nullptr;
   float* scales = nullptr;
   float* sums = nullptr;
-  std::int32_t* integer_sums = nullptr;  // of super tiles the words
+  std::int32_t* integer_sums = nullptr;  // in super tiles, the words of sums
   bool has_exact_sums = false;
-  std::int32_t* offsets = nullptr;  // null where a tile has none
+  std::int32_t* offsets = nullptr;  // null if the tile has none
 };
 
-// Blocks are rounded sixteen at a time, so that what is one number a block fills a register.
+// Blocks are rounded sixteen at a time, so that one number of each fills a register.
 constexpr int kBlocksAtOnce = 16;
 
-// A vector of each block.
+// One vector for each block.
 struct BlockVectors {
   __m512i of[kBlocksAtOnce];
 };
@@ -43,7 +43,7 @@ PAGODA_INLINE __m512 load_some(const TileRow& row, std::int64_t k) {
   return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << left) - 1), row.x + k);
 }
 
-// Folds the lanes of each vector into one: element i is of vector i.
+// Folds the lanes of each vector into one lane. Lane i of the result is vector i's.
 template <class Fold>
 PAGODA_INLINE __m512i folded(const BlockVectors& v, const Fold& fold) {
   __m512i quads[4];
@@ -61,7 +61,7 @@ PAGODA_INLINE __m512i folded(const BlockVectors& v, const Fold& fold) {
   return lanes(lanes(quads[0], quads[1]), lanes(quads[2], quads[3]));
 }
 
-// Gives each block the largest magnitude of its span.
+// Returns for each block the largest magnitude of its span.
 template <int kBlocksOfSpan>
 PAGODA_INLINE __m512i largest_of_span(__m512i v) {
   static_assert(kBlocksOfSpan == 4 || kBlocksOfSpan == 8 || kBlocksOfSpan == 16);
@@ -74,7 +74,7 @@ PAGODA_INLINE __m512i largest_of_span(__m512i v) {
 
 constexpr float kLargestFloat = 3.40282347e38f;
 
-// Returns the k whose byte is the i-th one as codes want them.
+// Returns the k of the i-th byte, in the order that codes need.
 constexpr int k_of_byte(int i, bool is_nibbles) {
   constexpr int kBytes[8] = {0, 2, 1, 3, 4, 6, 5, 7};
   constexpr int kNibbles[8] = {0, 4, 1, 5, 2, 6, 3, 7};
@@ -84,8 +84,8 @@ constexpr int k_of_byte(int i, bool is_nibbles) {
 struct ByteOrder {
   alignas(kLineBytes) std::uint8_t from[64];
 };
-// Returns the order in which TileView wants 64 integers that lie [lane][vector][4] after they were
-// saturated to bytes.
+// Returns the permutation that brings 64 bytes into a tile's order. Packing with saturation has
+// left them as [lane][vector][4].
 constexpr ByteOrder byte_order(bool is_nibbles) {
   ByteOrder order = {};
   for (int i = 0; i < 64; ++i) {
@@ -108,8 +108,8 @@ constexpr ByteOrder plane_order(bool is_nibbles) {
 }
 constexpr ByteOrder kPlaneOrder = plane_order(false), kNibblePlaneOrder = plane_order(true);
 
-// Stores offsets, which take back the codes' offset. In planes a unit's bytes are half units of
-// high ones and of low ones, with a sum in each lane.
+// Stores the offsets that cancel the codes' offset. `planes` has two half units of high bytes, then
+// two of low bytes, each in one lane of 128 bits. Each lane gets one sum.
 PAGODA_INLINE void store_offsets(__m512i planes, int code_offset, std::int32_t* to) {
   const __m512i offset = _mm512_set1_epi8(static_cast<char>(code_offset));
   __m512i sums = _mm512_dpbusd_epi32(_mm512_setzero_si512(), offset, planes);
@@ -121,7 +121,7 @@ PAGODA_INLINE void store_offsets(__m512i planes, int code_offset, std::int32_t* 
 }
 
 // Stores a unit's 16-bit integers in the planes of its block; row.integers is the row's first byte.
-// The low byte is read with a sign, so the high byte is rounded, not cut.
+// The low byte is signed, so the high byte is rounded to nearest, not down.
 PAGODA_INLINE void store_planes(const TileRow& row, std::int64_t unit, __m512i integers) {
   constexpr int kUnits = kPlaneDepth / kUnit;
   const std::int64_t plane_bytes = std::int64_t{kPlaneDepth} * row.tile_rows;
@@ -139,14 +139,14 @@ PAGODA_INLINE void store_planes(const TileRow& row, std::int64_t unit, __m512i i
                      _mm512_extracti64x4_epi64(planes, 1));
 }
 
-// Stores a unit's 16-bit integers as words of their high bytes and of their low ones.
+// Stores a unit's 16-bit integers as words: first their high bytes, then their low bytes.
 PAGODA_INLINE void store_split(__m512i integers, std::byte* to) {
   const __m512i rounded = _mm512_add_epi16(integers, _mm512_set1_epi16(128));
   _mm512_store_si512(to, _mm512_srai_epi16(rounded, 8));
   _mm512_store_si512(to + 2 * kUnit, _mm512_srai_epi16(_mm512_slli_epi16(integers, 8), 8));
 }
 
-// Stores two units' integers as the product reads them.
+// Stores the integers of two units in the layout that the product reads.
 template <Rounding kRounding>
 PAGODA_INLINE void store_units(const TileRow& row, std::int64_t unit, const __m512i (&v)[4]) {
   std::byte* first = row.integers + unit * row.tile_rows * row.unit_bytes;
@@ -175,7 +175,8 @@ PAGODA_INLINE void store_units(const TileRow& row, std::int64_t unit, const __m5
   }
 }
 
-// How a row is rounded, in k: blocks whose integers are summed, and spans that share a scale.
+// How a row is rounded: the k of a block, whose integers are summed, and of a span, which has one
+// scale.
 template <Rounding kRoundingOf, int kBlockOf, int kSpanOf>
 struct Scheme {
   static constexpr Rounding kRounding = kRoundingOf;
@@ -212,8 +213,8 @@ PAGODA_INLINE void find_scales(const TileRow& row, std::int64_t first, int count
   }
   const __m512 largest = _mm512_castsi512_ps(of_blocks);
   const __m512 most = _mm512_set1_ps(limit);
-  // A block with a value that is no number gets integers of zero and a factor of zero. Its scale
-  // alone has the NaN or infinity.
+  // A block with NaN or infinity gets a factor of zero, and its integers are zero. Only its scale
+  // has the NaN or infinity.
   const __mmask16 is_positive = _mm512_cmp_ps_mask(largest, _mm512_setzero_ps(), _CMP_GT_OQ);
   const __mmask16 is_finite =
       _mm512_cmp_ps_mask(largest, _mm512_set1_ps(kLargestFloat), _CMP_LE_OQ);
@@ -222,11 +223,11 @@ PAGODA_INLINE void find_scales(const TileRow& row, std::int64_t first, int count
   to.are_numbers = is_finite == 0xffff;
 }
 
-// Computes the integers of `count` blocks; v is what each block's lanes sum up to.
+// Computes the integers of `count` blocks. v gets the sums of the lanes of each block.
 template <class Scheme, bool kIsWhole, bool kAreNumbers>
 PAGODA_INLINE void round_blocks(const TileRow& row, std::int64_t first, int count,
                                 const BlockScales& scales, BlockVectors& v) {
-  constexpr int kVectors = Scheme::kBlock / 16;  // a block
+  constexpr int kVectors = Scheme::kBlock / 16;  // of a block
   for (int pair = 0; pair < count * Scheme::kBlock / (2 * kUnit); ++pair) {
     __m512i integers[4];
     for_all<4>([&](auto i) PAGODA_FLATTEN {
@@ -263,14 +264,14 @@ PAGODA_INLINE void store_numbers(const TileRow& row, std::int64_t first, int cou
   }
 }
 
-// Stores the words of blocks' exact sums.
+// Stores a word for each block, with its exact sum.
 PAGODA_INLINE void store_exact_words(__m512i sum, std::int32_t* words) {
   const __m512i low = _mm512_and_si512(sum, _mm512_set1_epi32((1 << kLowSumBits) - 1));
   const __m512i high = _mm512_slli_epi32(_mm512_srai_epi32(sum, kLowSumBits), 16);
   _mm512_store_si512(words, _mm512_or_si512(low, high));
 }
 
-// Stores the words of two blocks each.
+// Stores a word for each two blocks, with their rounded sums.
 template <class Scheme>
 PAGODA_INLINE void store_words_of_two(__m512i sum, std::int32_t* words) {
   constexpr int kHalf = Scheme::kBlock / 2;
@@ -306,7 +307,7 @@ PAGODA_INLINE void store_super_numbers(const TileRow& row, std::int64_t first, i
   }
 }
 
-// Rounds blocks [first, first + count) of a row, as many as make whole pairs of units.
+// Rounds blocks [first, first + count) of a row. REQUIRES: they are whole pairs of units.
 template <class Scheme, bool kIsWhole>
 PAGODA_INLINE void pack_blocks(const TileRow& row, std::int64_t first, int count,
                                const ActivationLayout& layout) {
@@ -344,8 +345,8 @@ void pack_row(const TileRow& row, const ActivationLayout& layout, const TilePart
   }
 }
 
-// Returns the bits of the least power of two for each of blocks [first, first + count). A block
-// with a NaN or an infinity has none.
+// Returns the power of two of each of blocks [first, first + count), as bits of a float
+// (avx512/tile-inl.h). For a block with NaN or infinity, the bits are those of infinity or above.
 template <bool kIsWhole>
 PAGODA_INLINE __m512i find_powers(const TileRow& row, std::int64_t first, int count) {
   BlockVectors magnitudes, sums;
@@ -368,18 +369,18 @@ PAGODA_INLINE __m512i find_powers(const TileRow& row, std::int64_t first, int co
   const __m512i sum = folded(sums, [](__m512i a, __m512i b) PAGODA_FLATTEN {
     return _mm512_castps_si512(_mm512_add_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b)));
   });
-  // One less than it may be, because both are rounded.
+  // The largest integer is one less than it may be, because these products are rounded.
   const __m512 of_largest =
       _mm512_mul_ps(_mm512_castsi512_ps(largest), _mm512_set1_ps(1.0f / (kPowersLargest - 1)));
-  // Positive floats are ordered as their bits are. The sum has the NaN that the maximum has
-  // dropped.
+  // Positive floats compare as their bits do. A NaN is in the sum, although the maximum has dropped
+  // it.
   const __m512i least = _mm512_max_epu32(_mm512_castps_si512(of_largest), sum);
   const __m512i up = _mm512_add_epi32(least, _mm512_set1_epi32((1 << kMantissaBits) - 1));
   return _mm512_slli_epi32(_mm512_srli_epi32(up, kMantissaBits), kMantissaBits);
 }
 
-// Computes integers under the powers whose bits row.scales has, which become exponents above
-// `least`.
+// Computes the integers of a block from its power. Replaces the power's bits in row.scales by the
+// exponent above `least`.
 template <bool kIsWhole>
 PAGODA_INLINE void round_under_powers(const TileRow& row, std::int64_t block, __m512i least) {
   auto* power = reinterpret_cast<std::int32_t*>(row.scales + block * row.tile_rows);
@@ -395,7 +396,7 @@ PAGODA_INLINE void round_under_powers(const TileRow& row, std::int64_t block, __
   store_units<Rounding::kInt16>(row, block * kPowersBlock / kUnit, integers);
 }
 
-// The least power of a row; the row's largest power decides it.
+// The least power that blocks of a row may have. It follows from the row's largest power.
 struct LeastPower {
   std::int32_t bits;
   float exponent;

@@ -1,6 +1,6 @@
-// Minima against sums of x, as integers, for the AVX-512 products: a float product for each block
-// would take the units that multiply x a twentieth of the time. Words of 16-bit halves meet in dot
-// products instead (avx512/tile-inl.h says what the words of x are).
+// Multiplies minima with sums of x as integers, for the AVX-512 products. Float products for each
+// block would take a twentieth of the time of the units that multiply x. Dot products of words with
+// two 16-bit halves are used instead (avx512/tile-inl.h describes the words of x).
 #pragma once
 
 #include <immintrin.h>
@@ -13,9 +13,9 @@
 namespace pagoda::cpu {
 namespace {
 
-// Computes t = sum over the first `num_words` words of blocks of minima * sums of x. `minima(word,
-// panel)` is a line of a panel, `sums` the rows' words [words][kTileRows], of which the first kRows
-// are taken.
+// Computes t = sum over the first `num_words` words of minima * sums of x. `minima(word, panel)`
+// returns a panel's line. `sums` are the rows' words [words][kTileRows]; the first kRows rows are
+// used.
 template <int kWords, int kTileRows, int kRows, int kPanels, class Minima>
 PAGODA_INLINE void multiply_minima(const std::byte* sums, int num_words, const Minima& minima,
                                    __m512i (&t)[kRows][kPanels]) {
@@ -32,12 +32,12 @@ PAGODA_INLINE void multiply_minima(const std::byte* sums, int num_words, const M
   });
 }
 
-// The minima of 256 k of a panel as integers of 13 bits under a power of two: with sums of 15 bits
-// eight of them fit 32.
+// The minima of 256 k of a panel as integers of 13 bits times a power of two. With sums of 15 bits,
+// the sum of eight products fits in 32 bits.
 constexpr int kMinimumBits = 13;
 struct PackedMinima {
   __m512i pairs[kBlocksOfSuper / 2];
-  __m512 scale;  // what the sums of x were divided by is in it
+  __m512 scale;  // includes the number that the sums of x were divided by
 };
 
 PAGODA_INLINE void pack_minima(const __m512 (&minima)[kBlocksOfSuper], PackedMinima& to) {
@@ -45,7 +45,8 @@ PAGODA_INLINE void pack_minima(const __m512 (&minima)[kBlocksOfSuper], PackedMin
   for_all<kBlocksOfSuper - 1>([&](auto i) PAGODA_FLATTEN {
     largest = _mm512_max_ps(largest, _mm512_abs_ps(minima[i + 1]));
   });
-  // Exponents as they are stored. Minima below 2^-111 come to nothing.
+  // The exponents with their bias. The least one is such that the powers below are normal numbers;
+  // smaller minima lose bits.
   const __m512i exponent = _mm512_max_epi32(_mm512_srli_epi32(_mm512_castps_si512(largest), 23),
                                             _mm512_set1_epi32(kMinimumBits + 3));
   const auto power = [](__m512i stored) PAGODA_FLATTEN {
@@ -63,19 +64,20 @@ PAGODA_INLINE void pack_minima(const __m512 (&minima)[kBlocksOfSuper], PackedMin
   constexpr int kHalfBlockBits = 4;
   const __m512 scale =
       power(_mm512_sub_epi32(exponent, _mm512_set1_epi32(kMinimumBits - 1 - kHalfBlockBits)));
-  // Minima that are no numbers leave none.
+  // The scale is NaN if a minimum is NaN or infinite.
   to.scale = _mm512_fmadd_ps(largest, _mm512_setzero_ps(), scale);
 }
 
-// Returns a block's minimum where codes are taken around kMiddle.
+// Returns the minimum of a block after kMiddle is subtracted from its codes.
 template <PanelKind kKind, int kMiddle = middle_code(kKind)>
 PAGODA_INLINE __m512 minima_of(const GroupNumbers<kKind>& numbers) {
   const __m512 middle = _mm512_set1_ps(static_cast<float>(kMiddle));
   return _mm512_fmadd_ps(middle, numbers.scales[0], numbers.minima[0]);
 }
 
-// Adds what the minima of a span's first units come to, to sums that are still without the scale of
-// x. `packed(panel)` is a panel's; rows are a tile's first ones.
+// Adds the products of the minima of a span's first `num_units` units to `sums`, before these are
+// multiplied by the scale of x. `packed(panel)` returns a panel's minima; rows are a tile's first
+// ones.
 template <int kTileRows, int kRows, int kPanels, class Packed>
 PAGODA_INLINE void add_minima(const std::byte* row_sums, std::int64_t num_units,
                               const Packed& packed, __m512 (&sums)[kRows][kPanels]) {

@@ -1,4 +1,4 @@
-// Prefetches that the products do ahead of the panel that they read.
+// Prefetches of the lines of a panel that products read next.
 #pragma once
 
 #include <immintrin.h>
@@ -10,12 +10,12 @@
 namespace pagoda::cpu {
 namespace {
 
-// A panel is a stream that the hardware foresees too late, most of all where a group begins with a
-// header (docs/performance/log.md has the figures). Few rows meet it once. So on Zen 5 it is
-// fetched past the second and third level, which it would only fill. That is a tenth faster where
-// the cores are on two chiplets.
+// The hardware prefetches the stream of a panel too late, most of all if groups begin with a header
+// (docs/performance/log.md has the figures). Products of few rows read a panel only once. So on Zen
+// 5 it is prefetched past the second and third level, which it would only fill. That is a tenth
+// faster if the cores are on two chiplets.
 constexpr int kPastCachesAhead = 8192;  // bytes
-// On Intel's Xeons 4 to 8 KB ahead are alike, 2 KB and less are slower.
+// On Intel's Xeons 4 to 8 KB ahead are equally fast; 2 KB and less are slower.
 constexpr int kSecondLevelAhead = 6144;
 // On Zen 3 and 4, fetching every other line 2 KB ahead was best, or as good as any, for most
 // formats. Formats with groups of 256 k have long headers, which break the stream. There every line
@@ -24,7 +24,7 @@ constexpr int kSecondLevelAhead = 6144;
 constexpr int kHalfAhead = 2048;
 constexpr int kHalfEvery = 2;
 constexpr int kSuperAhead = 4096;
-// Fetches lines [kBegin, kEnd) of those that lie as far ahead.
+// Prefetches lines [kBegin, kEnd) counted from `unit`, as far ahead as the way says.
 template <PanelKind kKind, int kBegin, int kEnd>
 PAGODA_INLINE void prefetch_ahead(const std::byte* unit, WeightPrefetch way) {
   for_all<kEnd, kBegin>([&](auto line) PAGODA_FLATTEN {
@@ -41,7 +41,7 @@ PAGODA_INLINE void prefetch_ahead(const std::byte* unit, WeightPrefetch way) {
   });
 }
 
-// Units of a group that few rows meet, from the first on.
+// The place of units in a group, for products of few rows: unit `first` and those after it.
 struct UnitsAt {
   const std::byte* group;
   int first;

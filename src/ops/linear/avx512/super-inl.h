@@ -1,11 +1,12 @@
-// The formats whose blocks have integers for scales, 256 k under one more, on AVX-512: K-quants and
-// IQ4_XS. A weight is its block's scale times its code, an integer of 13 bits, exactly; 32 of them
-// meet x of 15 bits within 32 bits. So a group of 256 is
+// Products on AVX-512 of K-quants and IQ4_XS. Their blocks have integer scales, and 256 k share one
+// more scale. A block's scale times a code is an integer of 13 bits, exactly. The sum of 32 such
+// integers times x of 15 bits fits in 32 bits. So a group of 256 is
 //
-//   part = sum over units of float(sum of x * scale * code)              exact, but for float
+//   part = sum over units of float(sum of x * scale * code)              the inner sum is exact
 //   sums += scale of x * (scale * part + minimum * float(sum of minima * sums of x))
 //
-// whether scales meet codes before x does (many rows) or a block's sum afterwards (few).
+// Products of many rows multiply scales by codes before x, and products of few rows multiply a
+// block's sum by its scale. The bits are the same.
 #pragma once
 
 #include <immintrin.h>
@@ -19,7 +20,7 @@
 namespace pagoda::cpu {
 namespace {
 
-// A group's numbers, 16 columns each.
+// A group's numbers, for 16 columns.
 template <PanelKind kKind>
 struct SuperNumbers {
   static constexpr PanelFormat kFormat = panel_format(kKind);
@@ -28,9 +29,9 @@ struct SuperNumbers {
   static constexpr int kMinima = kHasMinimum ? kBlocks : 0;
 
   __m512i scales[kBlocks];                    // 32 bits
-  __m512i minima[kHasMinimum ? kMinima : 1];  // times one, and what the high half of a sum counts
+  __m512i minima[kHasMinimum ? kMinima : 1];  // in the high half times 2^kLowSumBits
   __m512 scale;
-  __m512 minimum;  // of 1, negative
+  __m512 minimum;  // the scale of minima, negated
 };
 
 template <PanelKind kKind, int kBlock>
@@ -64,7 +65,7 @@ PAGODA_INLINE void read_super(const std::byte* group, SuperNumbers<kKind>& numbe
   }
 }
 
-// Returns the low halves of words of 32 bits as pairs of words of 16.
+// Returns words that have the low half of `first` below, and the low half of `second` above.
 PAGODA_INLINE __m512i pair_of_words(__m512i first, __m512i second) {
   const __m512i mask = _mm512_set1_epi32(0xffff);
   return _mm512_ternarylogic_epi32(mask, first, _mm512_slli_epi32(second, 16), 0xca);
@@ -73,7 +74,7 @@ PAGODA_INLINE __m512i both_halves(__m512i scales) {
   return pair_of_words(scales, scales);
 }
 
-// The numbers that a tile's rows have of a group.
+// The numbers of a tile's rows for a group.
 struct SuperRows {
   const std::byte* x;     // [units][rows of the tile][32]
   const std::byte* sums;  // [words of blocks' sums][rows of the tile]
@@ -88,8 +89,8 @@ PAGODA_INLINE SuperRows rows_of(const SuperView& tile, const ActivationLayout& l
           tile.scales + g * kTileRows};
 }
 
-// Adds a group to the products of a tile's first kRows rows. `minima(block, panel)` is a panel's
-// line; there are kMinima blocks, or none.
+// Adds a group to the products of a tile's first kRows rows. `minima(block, panel)` returns a
+// panel's line for each of kMinima blocks. kMinima is 0 if the format has no minima.
 template <int kMinima, int kTileRows, int kRows, int kPanels, class Minima>
 PAGODA_INLINE void add_group(const SuperRows& rows, const __m512 (&scale)[kPanels],
                              const __m512 (&minimum)[kPanels], const Minima& minima,

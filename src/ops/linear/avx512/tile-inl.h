@@ -1,4 +1,4 @@
-// How tiles of x lie for the AVX-512 product, and the functions that make them.
+// The layout of tiles of x in memory for the AVX-512 product, and the functions that make them.
 #pragma once
 
 #include "ops/linear/integer_tile-inl.h"
@@ -13,27 +13,28 @@ void pack_tile(const ActivationLayout& layout, const TileSource& source, const T
                std::byte* tile);
 // Multiplies tiles of more than two rows.
 void multiply_many(const PanelProduct& product, std::int64_t begin, std::int64_t end);
-// Multiplies 16-bit tiles of the formats that is_super names.
+// Multiplies 16-bit tiles with formats for which is_super() is true.
 void multiply_super(const PanelProduct& product, std::int64_t begin, std::int64_t end);
 }  // namespace avx512
 
 namespace {
 
-// A tile's memory: for each unit of 32 k the integers [rows][32], then for each block
-// [blocks][rows]: the scale of its integers, and their sum times the scale; of bytes their sum too.
+// A tile's memory: for each unit of 32 k the integers [rows][32]. Then for each block,
+// [blocks][rows]: the scale of its integers, and their sum times the scale; for bytes, also their
+// sum as an integer.
 //
-// 16-bit integers in blocks of up to 32 k share one scale over a span of 128. A kernel applies it
-// to what the span's blocks came to; their sums are without it. That costs a bit and a half in the
-// worst block, 3e-5 of the span's largest x, and makes products 3 to 5 % faster: multiplying every
-// block's sum takes the units that multiply x too.
+// 16-bit integers in blocks of up to 32 k share one scale over a span of 128 k. A kernel multiplies
+// it with the sum of the span's blocks, and the tile's sums of x do not include it. That costs a
+// bit and a half in the worst block, 3e-5 of the span's largest x. It makes products 3 to 5 %
+// faster, because a product for each block's sum takes the units that multiply x.
 //
-// In tiles of some layouts, 16-bit integers lie as two bytes, both with a sign: 256 * high + low. For
-// each 64 k there are two planes, [2][rows][64], in the order of bytes.
-// In others each unit has the same two numbers as words, [2][32].
+// Some layouts store a 16-bit integer as two signed bytes: 256 * high + low. Tiles with planes have
+// two planes for each 64 k, [2][rows][64], in the order of bytes. Split tiles have the same two
+// numbers of each unit as words, [2][32].
 //
-// Bytes lie as they meet the codes of a line, four k of a column in a word. With codes of eight
-// bits a word is k, k + 2, k + 1, k + 3. With four bits the words of a line are k + {0, 4, 1, 5}
-// and k + {2, 6, 3, 7}.
+// The order of bytes is that of the codes in a line, four k of a column in a word. With codes of
+// eight bits a word is k, k + 2, k + 1, k + 3. With four bits the words of a line are
+// k + {0, 4, 1, 5} and k + {2, 6, 3, 7}.
 constexpr int kPlaneDepth = 64;
 constexpr int kPlanesLargest = 32000;  // not above 127 * 256 + 127
 
@@ -41,7 +42,7 @@ constexpr int kPlanesLargest = 32000;  // not above 127 * 256 + 127
 PAGODA_INLINE bool has_planes(const ActivationLayout& layout, int tile_rows) {
   return layout.least_plane_rows > 0 && tile_rows >= layout.least_plane_rows;
 }
-// Returns whether they store each unit's bytes as words (above: "In others").
+// Returns whether tiles of that many rows are split (above).
 PAGODA_INLINE bool is_split(const ActivationLayout& layout, int tile_rows) {
   return layout.is_split && !has_planes(layout, tile_rows);
 }
@@ -56,17 +57,18 @@ constexpr bool has_spans(Rounding rounding, int block) {
   return rounding == Rounding::kInt16 && block <= kUnit;
 }
 
-// Formats with minima have x share a scale over 256 k, as have those whose blocks have integers for
-// scales, 256 k under one more. Behind a tile's integers lie the scales [groups][rows]. Then come
-// words with the sums of blocks' integers, [groups][words][rows], zero where the last group has no
-// more.
+// In super tiles 256 k of x share a scale. They are for formats whose blocks have a float minimum,
+// or integer scales; on AMX, for all formats. After a tile's integers come the scales
+// [groups][rows], then words with the sums of blocks' integers, [groups][words][rows]. Words of
+// blocks beyond the last group's end are zero.
 //
-// Integer minima meet exact sums, a block in a word: its lowest five bits, and the others in the
-// high half. A weight is small beside its minimum and its scale times its code. A sum of x that is
-// rounded apart from x makes an error that is as large as theirs: 20 times as large in all. x has
-// 16 bits then, by which the largest products still fit (32 k x 63 x 31 x 32767).
+// Integer minima are multiplied with exact sums, one block in a word: the low half has the sum's
+// lowest five bits, and the high half the others. A weight is the small difference of two large
+// terms, its minimum and its scale times its code. If the sum of x were rounded apart from x, their
+// errors would not cancel, and the result's would be 20 times as large. x has 16 bits then, and the
+// largest products still fit (32 k x 63 x 31 x 32767).
 //
-// Other formats have two blocks in a word. Their sums are divided by half of a block's length and
+// With other formats a word has two blocks. Their sums are divided by half of a block's length and
 // rounded to 16 bits. x has 15 bits then (32 k x 4096 x 16383).
 constexpr int kSuperGroup = 256;
 constexpr int kSuperLargest = 16383;
@@ -98,7 +100,7 @@ PAGODA_INLINE SuperView super_view_of(const std::byte* tile, const ActivationLay
   return {tile, reinterpret_cast<const float*>(scales), scales + num_super_groups(cols) * rows * 4};
 }
 
-// Where blocks have 32 k, their sums as they are follow, [groups][blocks][rows].
+// If blocks have 32 k, their sums follow as floats, [groups][blocks][rows].
 constexpr int kBlocksOfSuper = kSuperGroup / kUnit;
 PAGODA_INLINE const float* block_sums_of(const SuperView& view, const ActivationLayout& layout,
                                          int rows, std::int64_t cols) {
@@ -106,12 +108,15 @@ PAGODA_INLINE const float* block_sums_of(const SuperView& view, const Activation
   return reinterpret_cast<const float*>(view.sums + words * 4);
 }
 
-// Weights of 14 bits meet x under powers of two: their exponents are added to what a block came to,
-// where two products would alternate with those of x. A block's power is the least under which its
-// largest magnitude has 15 bits and the sum of all 18, so that products fit 32: a bit more than a
-// largest of 4095 would have in most blocks, three where few values stand out. Behind the integers
-// lie the blocks' exponents above the row's least one, as float32 has them, [blocks][rows], then
-// that least one as a number, [rows]: NaN where x is none, minus infinity where x is zero.
+// With 14-bit weights, the scales of x are powers of two. Their exponents are added to a block's
+// sum, because multiplying it twice would take the units that multiply x. A block has the least
+// power for which its largest magnitude has 15 bits and the sum of magnitudes 18. Then products fit
+// in 32 bits. Compared with a largest integer of 4095, most blocks gain one bit, and blocks with
+// few large values gain three.
+//
+// After the integers come the blocks' exponents above the row's least one, as bits of float32,
+// [blocks][rows]. Then comes the row's least exponent as a number, [rows]: NaN if x has NaN or
+// infinity, and minus infinity if x is zero.
 constexpr int kPowersBlock = 64;
 constexpr int kPowersLargest = 32767;
 constexpr float kPowersMostSum = 262000;  // (that + 32 for the rounding) * 8188 < 2^31
@@ -122,9 +127,9 @@ PAGODA_INLINE bool has_powers(const ActivationLayout& layout) {
   return layout.block == kPowersBlock;
 }
 
-// Offsets behind the other numbers of a tile whose planes meet codes without a sign: minus the number
-// by which those are too high, times the sums of half units, two of high bytes and two of low ones,
-// [units][rows][4].
+// Tiles whose planes are multiplied with unsigned codes end with offsets, [units][rows][4]. An
+// offset is the sum of half a unit times minus the number that was added to the codes. Each unit
+// has two offsets for high bytes and two for low bytes.
 constexpr int kOffsetsOfUnit = 4;
 PAGODA_INLINE bool has_offsets(const ActivationLayout& layout, int tile_rows) {
   return layout.code_offset != 0 && has_planes(layout, tile_rows) && tile_rows != kHighestTile;
@@ -139,7 +144,7 @@ PAGODA_INLINE const std::int32_t* offsets_of(const SuperView& view, const Activa
 struct TileView {
   const std::byte* integers;
   const float* scales;
-  const float* sums;  // of tiles with powers the rows' least ones
+  const float* sums;  // in tiles with powers, the rows' least exponents
   const std::int32_t* integer_sums;
 };
 PAGODA_INLINE TileView view_of(const std::byte* tile, const ActivationLayout& layout, int rows,

@@ -1,5 +1,5 @@
-// The work of a tile of rows and panels at each block, group and span of k, and how its loops are
-// divided.
+// The steps of a product of a tile and some panels: for each block, group and span of k. Also the
+// constants of the loops over these.
 #pragma once
 
 #include <immintrin.h>
@@ -62,7 +62,7 @@ PAGODA_INLINE void next_span(RowNumbers& rows) {
     rows.pairs += Loops::kUnitsOfSpan / 2 * kRows * 4;
   }
 }
-// Returns the scales, which stand behind the last block of a span.
+// Returns the scales of a span. REQUIRES: `rows` has been moved past the span's last block.
 template <class Loops, int kRows>
 PAGODA_INLINE const float* scales_of_span(const RowNumbers& rows) {
   return Loops::kHasGroups ? rows.scales : rows.scales - kRows;
@@ -90,14 +90,14 @@ PAGODA_INLINE __m512 raised(__m512 sum, __m512 of_column, const float* of_row) {
   return _mm512_castsi512_ps(_mm512_add_epi32(raised, exponent));
 }
 
-// Returns the exponents of a tile's rows' least powers.
+// Returns the exponent of the least power of each row of a tile.
 template <int kRows>
 PAGODA_INLINE const float* least_powers(const PanelProduct& product, std::int64_t first_row) {
   const std::byte* tile = product.tiles + first_row / kRows * product.tile_bytes;
   return view_of(tile, product.layout, kRows, product.cols).sums;
 }
 
-// Brings such sums under the least powers of their columns and rows.
+// Multiplies sums from raised() by the least powers of their columns and rows.
 template <int kRows, int kPanels>
 PAGODA_INLINE void lower(const PanelProduct& product, const float* of_rows,
                          std::int64_t first_panel, __m512 (&sums)[kRows][kPanels]) {
@@ -111,8 +111,8 @@ PAGODA_INLINE void lower(const PanelProduct& product, const float* of_rows,
   });
 }
 
-// Adds block `at` of a group, whose exact sums are s, to the products. Where x has spans, it adds
-// to the products of a span, still without its scale.
+// Adds block `at` of a group, which has the exact sums s, to `sums`. If x has spans, `sums` are
+// those of a span, not yet multiplied by its scale of x.
 template <class Loops, PanelKind kKind, int kRows, int kPanels>
 PAGODA_INLINE void add_block(const GroupNumbers<kKind> (&numbers)[kPanels], int at,
                              const __m512i (&s)[kRows][kPanels], const RowNumbers& rows,
@@ -135,7 +135,7 @@ PAGODA_INLINE void add_block(const GroupNumbers<kKind> (&numbers)[kPanels], int 
   });
 }
 
-// Adds what a span of x came to under its scale, and begins the next one.
+// Adds the sums of a span, times its scale of x, to `spans`, and clears them for the next span.
 template <int kRows, int kPanels>
 PAGODA_INLINE void add_span(const float* scales, __m512 (&sums)[kRows][kPanels],
                             __m512 (&spans)[kRows][kPanels]) {
@@ -170,7 +170,7 @@ PAGODA_INLINE void store_sums(const __m512 (&sums)[kRows][kPanels], const PanelP
   });
 }
 
-// Sets the integer sums of a block of a tile of rows, before its products.
+// Sets the initial integer sums of a block, before its products are added.
 template <PanelKind kKind, bool kIsBytes, int kRows, int kPanels>
 PAGODA_INLINE void start_block(const std::int32_t* integer_sums, __m512i (&s)[kRows][kPanels]) {
   for_all<kRows>([&](auto r) PAGODA_FLATTEN {
@@ -182,7 +182,7 @@ PAGODA_INLINE void start_block(const std::int32_t* integer_sums, __m512i (&s)[kR
   });
 }
 
-// The numbers of a tile's loops for a format and a rounding of x.
+// The constants of a tile's loops for a format and a rounding of x.
 template <PanelKind kKind, Rounding kRounding>
 struct TileLoops {
   static constexpr PanelFormat kFormat = panel_format(kKind);
@@ -194,13 +194,13 @@ struct TileLoops {
   static constexpr bool kHasGroups = !kIsBytes && has_float_minima(kKind);
   static constexpr bool kHasMinimum = kFormat.has_minimum() && !kHasGroups;
   static constexpr int kUnitsOfSpan = kHasGroups ? kSuperGroup / kUnit : cpu::kUnitsOfSpan;
-  static constexpr int kRowBytes = kIsBytes ? kUnit : 2 * kUnit;  // of x, of a unit
+  static constexpr int kRowBytes = kIsBytes ? kUnit : 2 * kUnit;  // of a unit of a row of x
   static constexpr int kUnitsOfBlock = kFormat.block > kUnit ? kFormat.block / kUnit : 1;
   static constexpr int kBlocksOfUnit = kFormat.block > kUnit ? 1 : kUnit / kFormat.block;
   static constexpr int kStepsOfBlock = (kIsBytes ? kUnit / 4 : kUnit / 2) / kBlocksOfUnit;
   static constexpr int kUnitsOfGroup = kFormat.group / kUnit;
 
-  // Adds the exact products of step kStep of a unit, whose planes begin at `low` and `high`.
+  // Adds the exact products of step kStep of a unit. Its planes begin at `low` and `high`.
   template <int kStep, int kRows, int kPanels>
   PAGODA_INLINE static void add_step(const PairReader<kKind>& reader, const std::byte* low,
                                      const std::byte* high, std::int64_t panel_bytes,

@@ -1,7 +1,8 @@
 // Codes of up to 8 bits as signed bytes, for the NEON products that multiply bytes.
 //
-// A 16-bit x is 256 * h + l in signed bytes (tile-inl.h), so two products of bytes are exact. Codes
-// that would not fit a signed byte lose 128, which their sum gets back from the sum of x.
+// A 16-bit x is 256 * h + l in signed bytes (tile-inl.h), so two products of bytes are exact. If
+// codes do not fit in a signed byte, 128 is subtracted from each. To correct that, 128 times the
+// sum of x is added to their sum.
 #pragma once
 
 #include "ops/linear/neon/linear_neon.h"
@@ -66,7 +67,7 @@ PAGODA_INLINE int8x16_t quad_of(const UnitPlanes<kKind>& planes) {
   return vreinterpretq_s8_u8(codes);
 }
 
-// The number to add to a code's byte to have its value.
+// The number to add to a code's byte to get its value.
 template <PanelKind kKind>
 constexpr int kOffset = kKind == PanelKind::kAffine8                     ? 128
                         : kHasLevels<kKind> || kKind == PanelKind::kQ8_0 ? 0

@@ -1,12 +1,13 @@
-// The cpu product on AArch64: what every one has, and the choice of what more this machine has.
+// The cpu product on AArch64: the kernels that every processor can run, and the choice of faster
+// ones that this machine can run.
 //
 // up to 8 bits   on the two bytes of 16-bit integers smmla (linear_neon_matrix.cc), else sdot
 //                (linear_neon_dot.cc), else smlal
 // F16, BF16      smlal on their integers of 14 bits
 // F32            float32 (linear_portable.cc)
 //
-// Sums over a block are exact, so that smmla, sdot and smlal give the same bits. Left out: bf16
-// (bfdot, bfmmla), because x would keep 8 bits where 14-bit weights leave 13.
+// Sums over a block are exact, so that smmla, sdot and smlal give the same bits. bf16 (bfdot,
+// bfmmla) is not used, because x would keep only 8 bits; with 14-bit weights it keeps 13.
 #include <array>
 
 #include "backend/cpu/arm_features.h"
@@ -18,7 +19,8 @@ namespace {
 
 constexpr int kMostRows = 4;
 
-// Level - lowest level: zero for code 0, so that the zero byte above a code finds a zero.
+// Levels minus the lowest one. The level of code 0 is zero, so that a lookup of the zero byte above
+// a code yields zero.
 constexpr auto kLevels = [] {
   std::array<std::uint8_t, kRegisterBytes> levels = {};
   for (int i = 0; i < kRegisterBytes; ++i) {
@@ -55,7 +57,7 @@ PAGODA_INLINE int16x8_t integers_of(uint16x8_t low, uint16x8_t high) {
   }
 }
 
-// Eight columns' words of a line: their first half-words, their second.
+// The words of eight columns of a line: their first half-words, then their second half-words.
 struct WordHalves {
   uint16x8_t half[2];
 };
@@ -89,7 +91,7 @@ struct WideBlockSum {
   }
 
  private:
-  // Columns [8 * kEight, 8 * kEight + 8).
+  // Adds columns [8 * kEight, 8 * kEight + 8).
   template <int kPair, int kEight, int kRows, int kFours>
   PAGODA_INLINE static void add_eight(const UnitPlanes<kKind>& planes, const std::byte* x,
                                       int32x4_t (&s)[kRows][kFours]) {
@@ -116,7 +118,7 @@ struct WideBlockSum {
   }
 };
 
-// The product of bytes of x, or null where the machine has none: x is half-words then.
+// The product that takes x as bytes. Null if the machine has none; x is half-words then.
 using MultiplyBytes = void (*)(const PanelProduct& product, std::int64_t begin, std::int64_t end);
 PAGODA_INLINE MultiplyBytes multiply_bytes() {
   static const ArmFeatures features = arm_features();
@@ -138,7 +140,7 @@ int most_rows(const ActivationLayout&, std::int64_t) {
 
 constexpr int kMostBlock = 64;
 
-// Values [first, first + count) of a row, zero beyond its end.
+// Loads values [first, first + count) of a row, and zeros beyond its end.
 PAGODA_INLINE void load_block(const TileRow& row, std::int64_t first, int count, float* values) {
   for (int i = 0; i < count; ++i) {
     values[i] = row.x && first + i < row.cols ? row.x[first + i] : 0.0f;
@@ -153,7 +155,7 @@ PAGODA_INLINE float largest_of(const float* values, int count) {
   return vmaxvq_f32(largest);
 }
 
-// Returns the integers' sum.
+// Rounds values times `factor` to integers. Returns the integers' sum.
 PAGODA_INLINE std::int32_t round_values(const float* values, int count, float factor,
                                         std::int16_t* to) {
   int32x4_t sum = vdupq_n_s32(0);
@@ -165,7 +167,7 @@ PAGODA_INLINE std::int32_t round_values(const float* values, int count, float fa
   return vaddvq_s32(sum);
 }
 
-// Interleaves bytes: the high ones of two quads, then their low ones.
+// Stores bytes of integers: the high bytes of two quads, then their low bytes, and so on.
 PAGODA_INLINE void store_split(const std::int16_t* integers, std::byte* to) {
   constexpr int kBytes = kRegisterBytes / 2;
   for (int i = 0; i < kUnit; ++i) {

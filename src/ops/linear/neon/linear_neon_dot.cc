@@ -1,9 +1,9 @@
 // The cpu product's byte dot products on AArch64 with the dot product extension.
 //
-// Two sdot have 16 products of a 16-bit x, 8 an instruction where smlal has 4.
+// Two sdot do 16 products of a 16-bit x. That is 8 per instruction, and smlal does 4.
 //
-// This file is compiled for its instruction set, so it keeps to its own functions: an inline
-// function of a shared header would be linked into code that runs everywhere.
+// This file is compiled for one instruction set, so it uses only its own functions: an inline
+// function of a shared header could be linked into code that runs on every machine.
 #include "ops/linear/neon/codes-inl.h"
 
 namespace pagoda::cpu {

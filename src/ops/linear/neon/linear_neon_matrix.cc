@@ -1,18 +1,18 @@
 // The cpu product's byte matrix products on AArch64 with the i8mm extension (Armv8.6-A).
 //
-// smmla multiplies two rows of eight bytes by two columns of eight. The rows here are the high and
-// the low bytes of one row of x. So any number of rows takes the same layouts as sdot does. An
+// smmla multiplies two rows of eight bytes by two columns of eight bytes. The two rows here are the
+// high and the low bytes of one row of x. So any number of rows has the layout that sdot takes. An
 // instruction does 16 products of a 16-bit x. Sums are exact, so the bits are those of sdot and
 // smlal.
 //
-// This file is compiled for its instruction set, so it keeps to its own functions: an inline
-// function of a shared header would be linked into code that runs everywhere.
+// This file is compiled for one instruction set, so it uses only its own functions: an inline
+// function of a shared header could be linked into code that runs on every machine.
 #include "ops/linear/neon/codes-inl.h"
 
 namespace pagoda::cpu {
 namespace {
 
-// Eight k of four columns: of the first two, of the last two.
+// Eight k of four columns: pair[0] has the first two columns, and pair[1] the last two.
 struct ColumnPairs {
   int8x16_t pair[2];
 };
@@ -24,7 +24,7 @@ struct MatrixBlockSum {
   template <int kBlock, int kRows, int kFours>
   PAGODA_INLINE static void add(const UnitPlanes<kKind>& planes, const TileView& tile,
                                 int32x4_t (&s)[kRows][kFours]) {
-    // Sums of each pair of columns: [high of the first, of the second, low of both].
+    // Sums of each pair of columns: of high bytes [first, second column], then of low bytes.
     int32x4_t pairs[kRows][2 * kFours];
     for_all<kRows>([&](auto r) PAGODA_FLATTEN {
       for_all<2 * kFours>([&](auto p) PAGODA_FLATTEN { pairs[r][p] = vdupq_n_s32(0); });

@@ -1,9 +1,9 @@
-// Code that the NEON files of the cpu product share; each is compiled for an instruction set of its
-// own.
+// Code that the NEON files of the cpu product share. Each file is compiled for an instruction set
+// of its own.
 //
-// x is 16-bit integers by block, to the block's largest magnitude / 32639 at most. Such an integer
-// is 256 * h + l with both h and l signed bytes. So byte dot products are as exact as 16-bit ones,
-// and both give the same bits.
+// x is rounded to 16-bit integers of magnitude 32639 at most, block by block. Such an integer is
+// 256 * h + l with both h and l signed bytes. So byte dot products are as exact as 16-bit ones, and
+// both give the same bits.
 #pragma once
 
 #include <arm_neon.h>
@@ -40,8 +40,9 @@ PAGODA_INLINE float32x4_t load_bfloat16(const std::byte* from) {
   return vreinterpretq_f32_u32(vshll_n_u16(words, 16));
 }
 
-// Keeps a sum's steps in the order of the source. g++ 12 moves products about until sums and weights
-// are spilled: a tenth to a quarter more instructions (docs/performance/instruction_sets.md).
+// Keeps a sum's steps in the order of the source. g++ 12 moves products about until sums and
+// weights are spilled: a tenth to a quarter more instructions
+// (docs/performance/instruction_sets.md).
 PAGODA_INLINE void hold(int32x4_t& sum) {
   asm volatile("" : "+w"(sum));
 }
@@ -59,11 +60,11 @@ PAGODA_INLINE uint16x8_t codes_of(uint16x8_t words) {
   return vandq_u16(words, vdupq_n_u16(((1 << kBits) - 1) << kTo));
 }
 
-// The line of a plane that holds pair kPair.
+// The offset in a plane of the line that holds pair kPair.
 template <int kBits, int kPair>
 constexpr int kLineOf = kLineBytes * (kPair / (16 / kBits));
 
-// The scale and the minimum of a block, four columns.
+// The scale and the minimum of a block, for four columns.
 struct BlockNumbers {
   float32x4_t scale;
   float32x4_t minimum;
@@ -128,7 +129,7 @@ PAGODA_INLINE void store_columns(float32x4_t sum, float* out, const float* bias,
   for (std::int64_t i = 0; i < count; ++i) out[i] = bias ? values[i] + bias[i] : values[i];
 }
 
-// Where a tile stands: rows from first_row on, columns from that of a panel on.
+// A tile's place in the product: its first row, its panel, and its first column in the panel.
 struct TilePlace {
   std::int64_t first_row;
   std::int64_t panel;
@@ -169,8 +170,9 @@ struct UnitPlanes {
   }
 };
 
-// A tile of rows times 4 * kFours columns of a panel of a quantised kind. BlockSum<kKind> has the
-// exact sums over block kBlock of a unit, or of the units it has: add<kBlock>(planes, tile, s).
+// A tile of rows times 4 * kFours columns of a panel of a quantised kind. BlockSum<kKind>'s
+// add<kBlock>(planes, tile, s) computes the exact sums over block kBlock of a unit, or over a block
+// of several units.
 template <PanelKind kKind, template <PanelKind> class BlockSum, int kRows, int kFours>
 class IntegerTile {
  public:
@@ -178,7 +180,7 @@ class IntegerTile {
   static constexpr int kUnitsOfBlock = kFormat.block > kUnit ? kFormat.block / kUnit : 1;
   static constexpr int kBlocksOfUnit = kFormat.block > kUnit ? 1 : kUnit / kFormat.block;
 
-  // Multiplies a tile. It is not inlined: it takes all registers.
+  // Multiplies a tile. Not inlined: it takes all registers.
   __attribute__((noinline)) static void multiply(const PanelProduct& product,
                                                  const TilePlace& place) {
     TileView tile = view_of(product.tiles + place.first_row / kRows * product.tile_bytes,
@@ -242,8 +244,8 @@ class IntegerTile {
   }
 };
 
-// Multiplies all tiles. A panel at a time is one ascending stream; many rows read it from the
-// first-level cache, kFours times four columns at a time.
+// Multiplies all tiles, panel by panel, so that each panel is read as one ascending stream. Later
+// rows read it from the first-level cache, 4 * kFours columns at a time.
 template <class Tile, int kRows, int kFours>
 void multiply_tiles(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
   for (std::int64_t panel = begin; panel < end; ++panel) {
@@ -270,7 +272,8 @@ void multiply_integer_kind(const PanelProduct& product, std::int64_t begin, std:
 
 template <template <PanelKind> class BlockSum>
 void multiply_integers(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
-  // Codes of up to 8 bits reach this: float32 is portable code's, 14 bits are half-words.
+  // Takes only kinds with codes of up to 8 bits: portable code multiplies float32, and kInt14 has
+  // no bytes.
   with_kind(product.kind, [&](auto kind) {
     constexpr PanelKind kKind = decltype(kind)::kValue;
     if constexpr (kKind != PanelKind::kF32 && kKind != PanelKind::kInt14)

@@ -1,14 +1,14 @@
-// The cpu product in float32, with whatever vectors the machine has: for weights in float32
-// everywhere, and for all others where no kernel is written for the machine.
+// The cpu product in float32, with the vectors that the machine has. It multiplies float32 weights
+// on every machine, and other weights on machines that have no kernels of their own.
 //
 // Each output element is one chain acc = x[k] * w[k] + acc over k = 0, 1, ...; a unit of 32 k of a
-// panel is decoded into the first-level cache and met by all rows of a tile.
+// panel is decoded into the first-level cache, and multiplied with all rows of a tile.
 #include "backend/cpu/panel_format.h"
 #include "ops/linear/linear_kernels.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/linear/portable/linear_portable.cc"
-#include "hwy/foreach_target.h"  // compiles this file once a target
+#include "hwy/foreach_target.h"  // compiles this file once for each target
 
 #include "hwy/highway.h"
 #include "ops/linear/unit_decoder-inl.h"
@@ -16,7 +16,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace pagoda::cpu::HWY_NAMESPACE {
 
-// Returns how many rows leave a panel's sums in registers.
+// Returns the most rows for which a panel's sums stay in registers.
 int most_portable_rows() {
   return kVectors <= 2 ? 4 : 2;
 }
