@@ -33,6 +33,9 @@ if(PAGODA_SANITIZE)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND PAGODA_SANITIZE MATCHES "address,undefined")
     add_compile_options(-fno-sanitize=null,alignment,object-size,vptr)
   endif()
+else()
+  # The linker leaves out functions that nothing calls, most of them of Rust libraries: a sixth of the program.
+  add_link_options($<IF:$<PLATFORM_ID:Darwin>,LINKER:-dead_strip,LINKER:--gc-sections>)
 endif()
 
 # A build to work in: what an edit has the compiler do again is as little as can be.
