@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/ranges.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 
 #include "core/json.h"
 #include "core/text_file.h"
+#include "hub/folder_lock.h"
 
 namespace pagoda {
 namespace {
@@ -150,31 +150,6 @@ std::vector<HubFile> choose_gguf(const std::vector<HubFile>& files) {
   }
   return {};
 }
-
-// A lock held while a repository's folder is written. The kernel releases it however the process
-// ends.
-class FolderLock {
- public:
-  static Result<FolderLock> take(const fs::path& folder) {
-    const fs::path file = folder / ".lock";
-    FolderLock lock(open(file.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644));
-    if (lock.descriptor_ < 0) {
-      return unavailable("[pull] {}: {}", file.string(), std::generic_category().message(errno));
-    }
-    if (flock(lock.descriptor_, LOCK_EX | LOCK_NB) != 0) {
-      return unavailable("[pull] another pull is writing {}", folder.string());
-    }
-    return lock;
-  }
-  FolderLock(FolderLock&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
-  ~FolderLock() {
-    if (descriptor_ >= 0) close(descriptor_);
-  }
-
- private:
-  explicit FolderLock(int descriptor) : descriptor_(descriptor) {}
-  int descriptor_;
-};
 
 Status make_folder(const fs::path& folder) {
   std::error_code error;

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <fstream>
+#include <optional>
 #include <set>
+#include <utility>
 
+#include "hub/folder_lock.h"
 #include "hub/folders.h"
 #include "hub/model_store.h"
 
@@ -86,7 +89,7 @@ void remove_empty_folders(fs::path folder, const fs::path& model_dir) {
 
 }  // namespace
 
-Result<std::vector<StoredModel>> stored_models(const fs::path& model_dir) {
+std::vector<StoredModel> stored_models(const fs::path& model_dir) {
   std::vector<StoredModel> models;
   const fs::path default_file = model_dir / DefaultModel::kFile;
   std::error_code error;
@@ -99,14 +102,17 @@ Result<std::vector<StoredModel>> stored_models(const fs::path& model_dir) {
 }
 
 Result<std::int64_t> remove_model(std::string_view name, const fs::path& model_dir) {
-  PAGODA_ASSIGN_OR_RETURN(const std::vector<StoredModel> models, stored_models(model_dir));
+  const std::vector<StoredModel> models = stored_models(model_dir);
   std::int64_t num_bytes = 0;
   bool is_found = false;
   for (const StoredModel& model : models) {
     if (model.name != name) continue;
     is_found = true;
     std::error_code error;
+    std::optional<FolderLock> lock;
     if (name.starts_with("hf:")) {
+      PAGODA_ASSIGN_OR_RETURN(FolderLock taken, FolderLock::take(model.path.parent_path()));
+      lock.emplace(std::move(taken));
       PAGODA_ASSIGN_OR_RETURN(const HubName hub, parse_hub_name(name));
       fs::remove(hub_folders(model_dir, hub).ref, error);
     }
@@ -119,6 +125,7 @@ Result<std::int64_t> remove_model(std::string_view name, const fs::path& model_d
     num_bytes += model.num_bytes;
     const fs::path repo = model.path.parent_path();
     remove_empty_folders(repo / "refs", model_dir);
+    if (lock) lock->remove_file_if_alone();
     remove_empty_folders(repo, model_dir);
   }
   if (!is_found)

@@ -20,11 +20,11 @@ struct StoredModel {
 
 // Returns the models, by name; none if there is no store. Other files and folders, and folders that
 // cannot be read, are ignored.
-Result<std::vector<StoredModel>> stored_models(const std::filesystem::path& model_dir);
+std::vector<StoredModel> stored_models(const std::filesystem::path& model_dir);
 
 // Removes a model, or an unfinished pull of it, and the folders that are empty then. A commit's
 // files stay while another revision names them. Returns how many bytes were freed. kNotFound: there
-// is no such model.
+// is no such model. kUnavailable: a pull is writing its repository.
 Result<std::int64_t> remove_model(std::string_view name, const std::filesystem::path& model_dir);
 
 }  // namespace pagoda

@@ -5,6 +5,7 @@
 
 #include <fstream>
 
+#include "hub/folder_lock.h"
 #include "hub/model_store.h"
 #include "tests/support/temporary_folder.h"
 
@@ -24,7 +25,7 @@ class StoredModelsTest : public ::testing::Test {
   // Returns "NAME BYTES" for each model, with a '+' after those that are not whole.
   std::vector<std::string> listed_models() {
     std::vector<std::string> lines;
-    for (const StoredModel& model : stored_models(folder_.path()).value())
+    for (const StoredModel& model : stored_models(folder_.path()))
       lines.push_back(model.name + " " + std::to_string(model.num_bytes) +
                       (model.is_whole ? "" : "+"));
     return lines;
@@ -35,8 +36,8 @@ class StoredModelsTest : public ::testing::Test {
 };
 
 TEST_F(StoredModelsTest, AnEmptyOrMissingStoreHasNone) {
-  EXPECT_TRUE(stored_models(folder_ / "none").value().empty());
-  EXPECT_TRUE(stored_models(folder_.path()).value().empty());
+  EXPECT_TRUE(stored_models(folder_ / "none").empty());
+  EXPECT_TRUE(stored_models(folder_.path()).empty());
 }
 
 TEST_F(StoredModelsTest, NamesAreThoseThatCommandsTake) {
@@ -68,6 +69,24 @@ TEST_F(StoredModelsTest, RemovesTheDefaultModelAndBrokenPulls) {
   EXPECT_EQ(remove_model("smollm2", folder_.path()).value(), 5);
   EXPECT_EQ(remove_model("hf:o/m@" + b_, folder_.path()).value(), 2);
   EXPECT_TRUE(listed_models().empty());
+}
+
+// A pull leaves its lock's file in the folder.
+TEST_F(StoredModelsTest, AModelThatIsRemovedLeavesNothing) {
+  write("hf/o/m/refs/main", a_);
+  write("hf/o/m/" + a_ + "/model.safetensors", "123");
+  write("hf/o/m/.lock", "");
+  EXPECT_EQ(remove_model("hf:o/m", folder_.path()).value(), 3);
+  EXPECT_FALSE(exists("hf"));
+}
+
+TEST_F(StoredModelsTest, AModelThatIsPulledIsNotRemoved) {
+  write("hf/o/m/refs/main", a_);
+  write("hf/o/m/" + a_ + "/model.safetensors", "123");
+  const Result<FolderLock> pull = FolderLock::take(folder_ / "hf/o/m");
+  ASSERT_TRUE(pull.ok());
+  EXPECT_EQ(remove_model("hf:o/m", folder_.path()).status().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(listed_models(), std::vector<std::string>{"hf:o/m 3"});
 }
 
 TEST_F(StoredModelsTest, WhatIsNotThereIsNotRemoved) {

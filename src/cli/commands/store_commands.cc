@@ -17,7 +17,7 @@ constexpr double kMegabyte = 1e6;
 
 Status list_store() {
   PAGODA_ASSIGN_OR_RETURN(const std::filesystem::path store, default_model_dir());
-  PAGODA_ASSIGN_OR_RETURN(const std::vector<StoredModel> models, stored_models(store));
+  const std::vector<StoredModel> models = stored_models(store);
   for (const StoredModel& model : models) {
     std::printf("%-48s %10.1f MB%s\n", model.name.c_str(),
                 static_cast<double>(model.num_bytes) / kMegabyte,
