@@ -105,6 +105,7 @@ ApiResult<std::unique_ptr<OllamaJob>> loading_job(const ApiService& service, Req
   job->generation = fields;
   drop_tag(service, job->generation.model);
   if (auto error = check_model_name(service, job->generation.model)) return std::move(*error);
+  job->identity = AnswerIdentity::make("", answered_name(service, job->generation.model));
   return job;
 }
 
@@ -135,9 +136,9 @@ ApiResult<std::unique_ptr<OllamaJob>> read_ollama_generate(ApiService& service,
   return job;
 }
 
-HttpResponse loaded_response(const ApiService& service, const OllamaJob& job) {
-  if (auto error = check_chat(job, service.model)) return error_response(*error);
-  return json_response({{"model", service.model_names.front()},
+HttpResponse loaded_response(const ServedModel& model, const OllamaJob& job) {
+  if (auto error = check_chat(job, model)) return error_response(*error);
+  return json_response({{"model", job.identity.model},
                         {"created_at", ollama_time()},
                         {"response", ""},
                         {"done", true},
@@ -145,7 +146,7 @@ HttpResponse loaded_response(const ApiService& service, const OllamaJob& job) {
 }
 
 HttpReply submit_ollama(ApiService& service, std::unique_ptr<OllamaJob> job, const Wake& wake) {
-  if (job->only_loads) return {loaded_response(service, *job), {}};
+  if (job->only_loads) return {loaded_response(service.model, *job), {}};
   return submit_chat<OllamaStream, PendingOllama>(service, std::move(job), wake);
 }
 

@@ -102,6 +102,8 @@ TEST_F(OllamaTest, TellsOfTheModel) {
 TEST_F(OllamaTest, ARequestWithoutAPromptIsCheckedAndLoadsTheModel) {
   const std::string path = "/api/generate";
   EXPECT_EQ(client_.answer(path, R"({"model": "fake-model:latest"})").at("done_reason"), "load");
+  client_.service().model_names.push_back("other-name");
+  EXPECT_EQ(client_.answer(path, R"({"model": "other-name"})").at("model"), "other-name");
   EXPECT_EQ(client_.refusal(path, R"({"model": "other"})", 404).at("code"), "model_not_found");
   const std::pair<const char*, const char*> wrong[] = {
       {R"({"prompt": "", "format": {"no_keyword_of_schemas": true}})", "format"},
