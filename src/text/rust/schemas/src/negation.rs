@@ -9,13 +9,13 @@
 use serde_json::{Value, json};
 
 use crate::document::{Document, reference_of};
-use crate::keywords::{Keywords, as_count, check, is_annotation, strings_of, type_of};
+use crate::keywords::{Keywords, as_count, check, escaped, is_annotation, strings_of, type_of};
 
 const TYPES: [&str; 6] = ["null", "boolean", "number", "string", "array", "object"];
 /// The deepest nesting of references.
 const MAX_DEPTH: usize = 24;
 /// The most bytes of all texts of one `enum`. The opposite of the texts is a regular expression several times as long.
-const MAX_CHARS: usize = 2000;
+const MAX_BYTES: usize = 2000;
 
 /// Returns the schema of all values that `schema`, at the place `at`, does not allow.
 pub fn opposite(
@@ -44,7 +44,7 @@ pub fn opposite(
             ("type", _) => options.extend(other_types(keywords)),
             ("properties", Value::Object(properties)) => {
                 for (key, schema) in properties {
-                    let other = below(format!("{name}/{key}"), schema)?;
+                    let other = below(format!("{name}/{}", escaped(key)), schema)?;
                     options.push(
                         json!({"type": "object", "required": [key], "properties": {key: other}}),
                     );
@@ -96,8 +96,8 @@ fn other_values(at: &str, values: &[&Value]) -> Result<Vec<Value>, String> {
     let mut options = Vec::new();
     options.extend(of_types(TYPES.into_iter().filter(|name| !used.contains(name)).collect()));
     let texts: Vec<&str> = values.iter().filter_map(|value| value.as_str()).collect();
-    if texts.iter().map(|text| text.len()).sum::<usize>() > MAX_CHARS {
-        return Err(format!("{at}: no opposite of texts of more than {MAX_CHARS} bytes is known"));
+    if texts.iter().map(|text| text.len()).sum::<usize>() > MAX_BYTES {
+        return Err(format!("{at}: no opposite of texts of more than {MAX_BYTES} bytes is known"));
     }
     if !texts.is_empty() {
         let pattern = format!("^{}$", other_texts(&texts));
