@@ -59,7 +59,7 @@ class EngineCore {
 
   // Pages in a small part of the memory that later steps need; false: nothing was left to do.
   bool prefault();
-  // Does the same, unless paging in has used up its share of the steps' time.
+  // Calls prefault(), unless it has used up its share of the steps' time.
   void prefault_between_steps();
 
   // Ends every request with kCancelled, and completes the steps in flight. Errors: as step().

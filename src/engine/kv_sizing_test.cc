@@ -241,7 +241,7 @@ TEST(KvSizing, CodesBesideWindowsHoldMoreThanBFloat16) {
     return static_cast<double>(sequences_in(sizing, 32'768)) / plain;
   };
   EXPECT_NEAR(times(KvFormat::kInt8, KvFormat::kInt8), 1.85, 0.03);
-  // Values of 4 bits leave part of the place empty that two layers' keys fill.
+  // A place holds two layers' int8 keys. Their int4 values fill half of the memory for values.
   EXPECT_NEAR(times(KvFormat::kInt8, KvFormat::kInt4), 1.48, 0.03);
   EXPECT_NEAR(times(KvFormat::kInt4, KvFormat::kInt4), 3.14, 0.05);
 }

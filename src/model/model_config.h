@@ -117,8 +117,8 @@ struct ModelConfig {
   bool attention_bias = false;         // q, k and v
   bool attention_output_bias = false;  // o
   bool mlp_bias = false;
-  float embedding_factor = 1;  // of embeddings
-  float residual_factor = 1;   // of a block's output
+  float embedding_factor = 1;  // multiplies embeddings
+  float residual_factor = 1;   // multiplies a block's output
   float logits_factor = 1;
   float logits_cap = 0;     // 0: none; else logits become cap * tanh(logit / cap)
   int per_layer_width = 0;  // of each layer's own embedding of a token (Gemma 4); 0: none

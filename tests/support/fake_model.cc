@@ -67,10 +67,7 @@ GgufVocabulary make_vocabulary() {
 // Returns the user's last message in a rendered chat, or the last line of any other prompt.
 std::string last_line(std::string text) {
   const std::string turn = "<|im_end|>\n<|im_start|>assistant\n";
-  if (text.ends_with(turn)) {
-    text.resize(text.size() - turn.size());
-    return text.substr(text.rfind('\n') + 1);
-  }
+  if (text.ends_with(turn)) text.resize(text.size() - turn.size());
   return text.substr(text.rfind('\n') + 1);
 }
 

@@ -39,8 +39,8 @@ inline int rank_of(thread const LogitsRow<T>& row, uint key, TokenMeasure measur
   return 1 + int(sum_row(row, measure, place, scratch));
 }
 
-// Collects the tokens that the measure counts, at most 32, into keys [32] and ids [32], in no
-// order. Returns how many there are. counter: one word
+// Writes the keys and the ids of those tokens whose measure is not 0, in no order, and returns how
+// many there are. REQUIRES: at most 32. keys, ids: [32]; counter: one word
 template <typename T>
 inline uint collect(thread const LogitsRow<T>& row, thread const TokenMeasure& measure,
                     RowPlace place, threadgroup uint* keys, threadgroup uint* ids,

@@ -94,7 +94,7 @@ MaybeError read_metadata(const RequestJson& value, ResponseRequest& request) {
 }
 
 // Adds fields of other kinds of responses: refused, or ignored if they do not change the answer.
-void add_refused(std::vector<Field>& table) {
+void add_unserved(std::vector<Field>& table) {
   for (const char* name : {"background", "conversation", "prompt", "context_management"})
     table.push_back({.name = name, .target = RefusedField{}});
   for (const char* name : {"user", "safety_identifier", "prompt_cache_key", "service_tier",
@@ -169,7 +169,7 @@ std::vector<Field> response_field_table(ResponseRequest& request) {
                    R"({"type": "object", "maxProperties": 16, "propertyNames": {"maxLength": 64},
                              "additionalProperties": {"type": "string", "maxLength": 512}})"));
   add_tools(table, request);
-  add_refused(table);
+  add_unserved(table);
   add_known_fields(table, FieldPlace::kResponses);
   return table;
 }

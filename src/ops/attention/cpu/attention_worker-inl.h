@@ -110,7 +110,6 @@ class AttentionWorker {
         places_(call),
         coding_(call, counts, memory.coding),
         num_words_((Coding::key_bytes(call) + 3) / 4 * Dots::kTileWords),
-        padded_words_(Coding::padded_words(call)),
         packing_(packing_of(call)),
         values_(call, memory.values),
         tile_(reinterpret_cast<std::uint32_t*>(memory.tile)),
@@ -570,8 +569,7 @@ class AttentionWorker {
   const std::int64_t padded_dim_;
   const RangePlaces<Dots> places_;
   Coding coding_;
-  const std::int64_t num_words_;     // words of a key in a tile
-  const std::int64_t padded_words_;  // num_words_, padded to whole vectors
+  const std::int64_t num_words_;  // words of a key in a tile
   const QueryPacking<Dots> packing_;
   typename Dots::Values values_;
   std::uint32_t* tile_;     // [padded_words, kTilePositions]
