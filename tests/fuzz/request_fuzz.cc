@@ -79,7 +79,7 @@ void read_as_generation(const std::string& body) {
   }
   auto infill = read_infill_request(body, unknown_names);
   if (infill.ok()) {
-    PAGODA_CHECK(infill->files.size() <= kMaxInfillFiles, "files are few");
+    PAGODA_CHECK(infill->texts.files.size() <= kMaxInfillFiles, "files are few");
     check_generation(infill->generation);
   } else {
     check_error(infill.error());
