@@ -97,12 +97,14 @@ def write_slow_model(folder, intermediate_size=1 << 20):
         file.truncate(8 + len(header) + end)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_while_a_model_is_loaded_it_says_so_and_a_signal_ends_it(tmp_path, number):
+@pytest.mark.parametrize("number, is_ignored", [(signal.SIGINT, False), (signal.SIGINT, True), (signal.SIGTERM, False)])
+def test_while_a_model_is_loaded_it_says_so_and_a_signal_ends_it(tmp_path, number, is_ignored):
+    """A script's shell starts what it puts into the background with SIGINT ignored."""
     write_slow_model(tmp_path)
     port = free_port()
     server = subprocess.Popen([PAGODA, "serve", tmp_path, "--port", str(port), "--device", "cpu", "--threads", "1"],
-                              stderr=subprocess.DEVNULL)
+                              stderr=subprocess.DEVNULL,
+                              preexec_fn=lambda: signal.signal(number, signal.SIG_IGN if is_ignored else signal.SIG_DFL))
     try:
         wait_for(lambda: is_listening(port))
         assert [status_of(port, path) for path in ("/health", "/readyz", "/livez")] == [503, 503, 200]

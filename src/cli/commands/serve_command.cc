@@ -42,13 +42,16 @@ struct ServeFlags {
 };
 
 // The signals that end a server, blocked in this thread and in the threads that it starts until
-// release() or destruction. So serve() alone receives the first one; the next ends the process.
+// release() or destruction. So serve() alone receives the first one; the next ends the process,
+// even if the process was started with the signal ignored, as by a script's `&`.
 class EndSignals {
  public:
   EndSignals() {
     sigemptyset(&signals_);
-    sigaddset(&signals_, SIGINT);
-    sigaddset(&signals_, SIGTERM);
+    for (const int signal : {SIGINT, SIGTERM}) {
+      sigaddset(&signals_, signal);
+      std::signal(signal, SIG_DFL);
+    }
     pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
   }
   ~EndSignals() { release(); }
@@ -64,9 +67,7 @@ class EndSignals {
   void take() const {
     sigset_t pending;
     sigpending(&pending);
-    if (sigismember(&pending, SIGINT) != 1 && sigismember(&pending, SIGTERM) != 1) return;
-    release();
-    pthread_sigmask(SIG_BLOCK, &signals_, nullptr);  // reached if the process ignores the signal
+    if (sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1) release();
   }
 
  private:
