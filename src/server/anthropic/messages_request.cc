@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "core/json.h"
+#include "server/anthropic/message_input.h"
 #include "server/base/json_body.h"
 #include "server/fields/grammar_field_schemas.h"
 #include "server/fields/known_fields.h"
@@ -14,131 +15,20 @@ namespace {
 
 using MaybeError = std::optional<ApiError>;
 
-ApiError block_error(std::size_t index, std::string_view rest) {
-  return bad_request("messages", fmt::format("'messages[{}]{}", index, rest));
-}
-
-bool has_text(const RequestJson& object, const char* key) {
-  return value_of(object, key).is_string();
-}
-
-// Returns a text, or a list's text blocks joined by newlines; nullopt for other content.
-std::optional<std::string> block_text(const RequestJson& content) {
-  if (content.is_string()) return content.get<std::string>();
-  if (!content.is_array() || content.size() > kMaxParts) return {};
-  std::string text;
-  for (const RequestJson& block : content) {
-    const bool is_text = block.is_object() && has_text(block, "text") &&
-                         value_of(block, "type") == RequestJson("text");
-    if (!is_text) return {};
-    text += (text.empty() ? "" : "\n") + block.at("text").get<std::string>();
-  }
-  return text;
-}
-
-// A translator of one message to chat messages. Tool results become messages of their own.
-class MessageTranslator {
- public:
-  MessageTranslator(std::size_t index, RequestJson& messages)
-      : index_(index), messages_(messages) {}
-
-  MaybeError translate(const RequestJson& message) {
-    if (!message.is_object())
-      return block_error(index_,
-                         fmt::format("': expected an object, got {}", type_in_words(message)));
-    const RequestJson& role = value_of(message, "role");
-    const bool is_users = role == RequestJson("user");
-    if (!is_users && role != RequestJson("assistant"))
-      return block_error(index_, ".role': expected user or assistant");
-    message_ = {{"role", role}, {"content", nullptr}};
-    const RequestJson& content = value_of(message, "content");
-    if (!content.is_string() && !content.is_array())
-      return block_error(index_, ".content': expected a string or a list of blocks");
-    if (content.is_string()) {
-      message_["content"] = content;
-    } else {
-      if (content.size() > kMaxParts)
-        return block_error(index_, fmt::format(".content': expected at most {} blocks", kMaxParts));
-      for (const RequestJson& block : content) {
-        if (auto error = take(block)) return error;
-      }
-    }
-    if (is_users && message_.at("content").is_null()) {
-      if (has_results_) return {};
-      message_["content"] = "";
-    }
-    messages_.push_back(message_);
-    return {};
-  }
-
- private:
-  MaybeError take(const RequestJson& block) {
-    if (!block.is_object() || value_of(block, "type").is_null())
-      return block_error(index_, ".content': expected blocks with a 'type'");
-    const RequestJson& type = value_of(block, "type");
-    if (type == RequestJson("text") && has_text(block, "text"))
-      return add_text(block.at("text").get<std::string>());
-    if (type == RequestJson("thinking") && has_text(block, "thinking")) {
-      message_["reasoning_content"] = block.at("thinking");
-      return {};
-    }
-    if (type == RequestJson("redacted_thinking")) return {};
-    if (type == RequestJson("tool_use")) return add_call(block);
-    if (type == RequestJson("tool_result")) return add_result(block);
-    return block_error(
-        index_,
-        ".content': only blocks of the types text, thinking, tool_use and tool_result "
-        "are supported, with what belongs to them");
-  }
-
-  MaybeError add_text(const std::string& text) {
-    RequestJson& content = message_["content"];
-    content = content.is_null() ? text : content.get<std::string>() + "\n" + text;
-    return {};
-  }
-
-  MaybeError add_call(const RequestJson& block) {
-    const RequestJson& input = value_of(block, "input");
-    if (!has_text(block, "id") || !has_text(block, "name") || !input.is_object())
-      return block_error(index_, ".content': expected a tool_use with 'id', 'name' and 'input'");
-    message_["tool_calls"].push_back(
-        {{"id", block.at("id")},
-         {"type", "function"},
-         {"function", {{"name", block.at("name")}, {"arguments", input}}}});
-    return {};
-  }
-
-  MaybeError add_result(const RequestJson& block) {
-    const RequestJson& content = value_of(block, "content");
-    const auto text = content.is_null() ? std::string() : block_text(content);
-    if (!has_text(block, "tool_use_id") || !text)
-      return block_error(
-          index_, ".content': expected a tool_result with 'tool_use_id' and texts as content");
-    has_results_ = true;
-    messages_.push_back(
-        {{"role", "tool"}, {"tool_call_id", block.at("tool_use_id")}, {"content", *text}});
-    return {};
-  }
-
-  std::size_t index_;
-  RequestJson& messages_;
-  RequestJson message_;
-  bool has_results_ = false;
-};
-
-MaybeError read_anthropic_messages(const RequestJson& value, MessagesRequest& request) {
-  if (auto error = check_message_list(value)) return error;
-  for (std::size_t i = 0; i < value.size(); ++i) {
-    if (auto error = MessageTranslator(i, request.messages).translate(value[i])) return error;
-  }
-  return {};
+MaybeError read_messages_field(const RequestJson& value, MessagesRequest& request) {
+  return read_anthropic_messages(value, request.messages);
 }
 
 MaybeError read_system(const RequestJson& value, MessagesRequest& request) {
-  const auto text = block_text(value);
-  if (!text) return wrong_type("system", "a string or a list of text blocks", value);
-  if (!text->empty()) request.system = {{"role", "system"}, {"content", *text}};
-  return {};
+  return read_anthropic_system(value, request.system);
+}
+
+// Refuses tools that Anthropic defines, whose names hold a date. Its servers run most of them.
+MaybeError check_tool_type(const RequestJson& type) {
+  if (type.is_null() || type == RequestJson("custom")) return {};
+  return bad_request("tools",
+                     fmt::format("'tools[].type': expected custom, got {}", json_text(type)),
+                     "unsupported_parameter");
 }
 
 // Reads tools, and rewrites them in the form of chat requests.
@@ -147,9 +37,7 @@ MaybeError read_anthropic_tools(const RequestJson& value, MessagesRequest& reque
   RequestJson tools = RequestJson::array();
   for (const RequestJson& tool : value) {
     if (!tool.is_object()) return wrong_type("tools", "a list of tools", value);
-    const RequestJson& type = value_of(tool, "type");
-    if (!type.is_null() && type != RequestJson("custom"))
-      return bad_request("tools", "'tools[].type': only 'custom' is supported");
+    if (auto error = check_tool_type(value_of(tool, "type"))) return error;
     RequestJson function = RequestJson::object();
     for (const auto& [from, to] : {std::pair("name", "name"),
                                    {"description", "description"},
@@ -170,7 +58,7 @@ MaybeError read_anthropic_choice(const RequestJson& value, MessagesRequest& requ
     tools.mode = ToolMode::kNone;
   } else if (type == RequestJson("any")) {
     tools.mode = ToolMode::kRequired;
-  } else if (type == RequestJson("tool") && has_text(value, "name")) {
+  } else if (type == RequestJson("tool") && value_of(value, "name").is_string()) {
     tools.mode = ToolMode::kRequired;
     tools.function = value.at("name").get<std::string>();
   } else if (type != RequestJson("auto")) {
@@ -204,37 +92,30 @@ MaybeError read_thinking(const RequestJson& value, MessagesRequest& request) {
   return read_inner_fields(value, fields, "thinking");
 }
 
-// Returns a schema of this file with its placeholders ({text}, {block}, {texts}, {parts}) replaced.
-std::string with_texts(std::string_view schema) {
-  const std::string text = R"({"type": "string", "maxLength": 16777216})";
-  const std::string block = fmt::format(
-      R"({{"type": "object", "required": ["type", "text"], "properties": {{"type": {{"const": "text"}}, "text": {}}}}})",
-      text);
-  const std::string texts =
-      fmt::format(R"({{"anyOf": [{}, {{"type": "array", "maxItems": {}, "items": {}}}]}})", text,
-                  kMaxParts, block);
-  return fmt::format(fmt::runtime(schema), fmt::arg("text", text), fmt::arg("block", block),
-                     fmt::arg("texts", texts), fmt::arg("parts", kMaxParts));
+// Reads the form of the answer, which two fields may give. `name`: the field's place.
+MaybeError read_format(std::string_view name, const RequestJson& format, MessagesRequest& request) {
+  if (format.is_null()) return {};
+  if (!request.format.is_null() && request.format != format) {
+    return bad_request(std::string(name),
+                       "'output_format' and 'output_config.format' mean the same, but their values "
+                       "differ");
+  }
+  if (!request.format.is_null()) return {};
+  request.format = format;
+  return read_flat_format({name, name}, format, request.chat.generation.grammar);
 }
 
-std::string_view anthropic_messages_schema() {
-  static const std::string schema = with_texts(
-      R"({{"type": "array", "minItems": 1, "maxItems": 4096, "items": {{"type": "object",
-        "required": ["role", "content"], "properties": {{"role": {{"enum": ["user", "assistant"]}},
-        "content": {{"anyOf": [{text}, {{"type": "array", "maxItems": {parts}, "items": {{"anyOf": [{block},
-          {{"type": "object", "required": ["type", "thinking"], "properties": {{"type": {{"const": "thinking"}},
-            "thinking": {text}}}}},
-          {{"type": "object", "required": ["type"], "properties": {{"type": {{"const": "redacted_thinking"}}}}}},
-          {{"type": "object", "required": ["type", "tool_use_id"], "properties": {{"type": {{"const": "tool_result"}},
-            "tool_use_id": {text}, "content": {{"anyOf": [{texts}, {{"type": "null"}}]}}}}}},
-          {{"type": "object", "required": ["type", "id", "name", "input"], "properties": {{"type": {{"const": "tool_use"}},
-            "id": {text}, "name": {text}, "input": {{"type": "object"}}}}}}]}}}}]}}}}}}}})");
-  return schema;
+MaybeError read_output_format(const RequestJson& value, MessagesRequest& request) {
+  return read_format("output_format", value, request);
 }
 
-std::string_view system_schema() {
-  static const std::string schema = with_texts("{texts}");
-  return schema;
+MaybeError read_output_config(const RequestJson& value, MessagesRequest& request) {
+  if (!value.is_object()) return wrong_type("output_config", "an object", value);
+  if (const RequestJson& effort = value_of(value, "effort"); !effort.is_null()) {
+    if (auto error = read_effort("output_config.effort", effort, request.chat.reasoning))
+      return error;
+  }
+  return read_format("output_config.format", value_of(value, "format"), request);
 }
 
 constexpr std::string_view kAnthropicToolsSchema =
@@ -250,6 +131,17 @@ constexpr std::string_view kThinkingSchema =
     R"({"type": "object", "required": ["type"], "properties": {"type": {"enum": ["enabled", "adaptive", "disabled"]},
         "budget_tokens": {"type": ["integer", "null"], "minimum": 0, "maximum": 2147483647}}})";
 
+// The schema omits json_object and text, which are taken as in response_format.
+constexpr std::string_view kOutputConfigSchema =
+    R"({{"type": "object", "properties": {{
+        "effort": {{"enum": ["none", "minimal", "low", "medium", "high", "xhigh", "max", null]}},
+        "format": {{"anyOf": [{{"type": "null"}}, {}]}}}}}})";
+
+std::string_view output_config_schema() {
+  static const std::string schema = fmt::format(kOutputConfigSchema, flat_format_schema());
+  return schema;
+}
+
 }  // namespace
 
 std::vector<Field> messages_field_table(MessagesRequest& request) {
@@ -260,18 +152,27 @@ std::vector<Field> messages_field_table(MessagesRequest& request) {
                    .format = kTokenCountFormat});
   table.push_back(custom_field("stop_sequences", request, read_stop_sequences, stop_list_schema()));
   table.push_back(
-      custom_field("messages", request, read_anthropic_messages, anthropic_messages_schema()));
+      custom_field("messages", request, read_messages_field, anthropic_messages_schema()));
   table.back().required = true;
-  table.push_back(custom_field("system", request, read_system, system_schema()));
+  table.push_back(custom_field("system", request, read_system, anthropic_system_schema()));
   table.push_back(custom_field("tools", request, read_anthropic_tools, kAnthropicToolsSchema));
   table.push_back(custom_field("tool_choice", request, read_anthropic_choice, kChoiceSchema));
   table.push_back(custom_field("thinking", request, read_thinking, kThinkingSchema));
-  for (const char* name : {"metadata", "service_tier", "betas", "inference_geo"})
+  for (const char* name :
+       {"metadata", "service_tier", "betas", "inference_geo", "speed", "cache_control",
+        "context_management", "diagnostics", "user_profile_id", "workspace_id", "billing_policy"})
     table.push_back({.name = name, .target = IgnoredField{}});
-  for (const char* name : {"container", "mcp_servers", "context_management", "output_config"})
+  for (const char* name : {"container", "mcp_servers", "compaction", "thread"})
     table.push_back({.name = name, .target = RefusedField{}});
+  // Without fallbacks of its own, Anthropic's server takes "default" for none too.
+  table.push_back({.name = "fallbacks", .target = RefusedField{R"([[], "default"])"}});
   for (Field& field : grammar_field_table(request.chat.generation.grammar))
     table.push_back(std::move(field));
+  table.push_back(
+      custom_field("output_config", request, read_output_config, output_config_schema()));
+  table.back().description = "A JSON Schema that holds the answer, and the template's effort.";
+  table.push_back(custom_field("output_format", request, read_output_format, flat_format_schema()));
+  table.back().description = "Older name of output_config.format.";
   add_known_fields(table, FieldPlace::kMessages);
   return table;
 }
@@ -283,7 +184,11 @@ nlohmann::json schema_of_message_fields() {
   const std::vector<Field> table = messages_field_table(request);
   nlohmann::json schema = fields_schema(table);
   describe_options(schema, table);
-  describe_grammars_together(schema, nullptr);
+  const nlohmann::json no_config = parse_json(R"({"properties": {"output_config": {"properties": {
+      "format": {"type": "null"}}}}})");
+  const nlohmann::json no_format = {{"properties", {{"output_format", {{"type", "null"}}}}}};
+  describe_grammars_together(schema, {{"allOf", {no_config, no_format}}});
+  add_rule(schema, {{"anyOf", {no_config, no_format}}});
   return schema;
 }
 

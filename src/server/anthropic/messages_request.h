@@ -14,6 +14,7 @@ struct MessagesRequest {
   ChatRequest chat;
   RequestJson system;                           // a chat message; null: not sent
   RequestJson messages = RequestJson::array();  // chat messages
+  RequestJson format;                           // of the answer, as it was sent; null: not sent
 };
 
 std::vector<Field> messages_field_table(MessagesRequest& request);

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <tuple>
 
+#include "server/anthropic/messages_request.h"
 #include "tests/support/api_client.h"
 
 namespace pagoda {
@@ -11,6 +13,8 @@ namespace {
 
 using nlohmann::json;
 using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 constexpr const char* kMessagesPath = "/v1/messages";
 
@@ -167,6 +171,154 @@ TEST_F(MessagesTest, GrammarsHoldTheText) {
   }
 }
 
+TEST_F(MessagesTest, AFormatHoldsTheText) {
+  const json format = parse_json(R"({"type": "json_schema", "schema": {"type": "object",
+      "properties": {"a": {"type": "integer"}}, "required": ["a"]}})");
+  for (const json& more :
+       {json{{"output_config", {{"format", format}}}}, json{{"output_format", format}},
+        json{{"output_config", {{"format", format}}}, {"output_format", format}}}) {
+    answer(ask("say a", more));
+    EXPECT_TRUE(client_.may_begin(R"({"a": 1})")) << more;
+    EXPECT_FALSE(client_.may_begin(R"({"b")")) << more;
+  }
+  json tools = ask("say a", {{"output_format", format}});
+  tools["tools"] = parse_json(R"([{"name": "f", "input_schema": {"type": "object"}}])");
+  answer(tools);
+  EXPECT_TRUE(client_.may_begin("<tool_call>"));
+  EXPECT_TRUE(client_.may_begin(R"({"a": 1})"));
+}
+
+TEST_F(MessagesTest, AFormatThatCannotBeHeldIsNamedAsItStands) {
+  const json format = {{"type", "json_schema"}, {"schema", {{"type", "object"}}}};
+  json other = format;
+  other["schema"]["type"] = "array";
+  const std::tuple<json, const char*, const char*> cases[] = {
+      {{{"output_format", {{"type", "json_schema"}}}},
+       "output_format",
+       "'output_format.schema': expected a JSON Schema"},
+      {{{"output_config", {{"format", {{"type", "xml"}}}}}},
+       "output_config.format",
+       "'output_config.format.type': expected one of text, json_object and json_schema, got 'xml'"},
+      {{{"output_config", {{"format", format}}}, {"output_format", other}},
+       "output_format",
+       "'output_format' and 'output_config.format' mean the same, but their values differ"},
+      {{{"output_format", format}, {"regex", "a"}},
+       "output_format",
+       "'output_format' and 'regex' must not both be there"},
+      {{{"output_config", {{"effort", "much"}}}},
+       "output_config.effort",
+       "'output_config.effort': expected one of none, minimal, low, medium, high, xhigh and max"}};
+  for (const auto& [more, param, message] : cases) {
+    const json error = client_.refusal(kMessagesPath, json_text(ask("a", more)));
+    EXPECT_EQ(error.at("param"), param);
+    EXPECT_EQ(error.at("message"), message);
+  }
+}
+
+TEST_F(MessagesTest, EffortReachesTheTemplate) {
+  std::vector<std::string> unknown;
+  const std::string body = ask("a", {{"output_config", {{"effort", "low"}}}}).dump();
+  const auto request = read_messages_request(body, /*generates=*/true, unknown);
+  ASSERT_TRUE(request.ok());
+  EXPECT_EQ(parse_json(request->chat.prompt.template_kwargs_json),
+            json({{"reasoning_effort", "low"}}));
+}
+
+// A later system message stays where it is: the template decides how to show it.
+TEST_F(MessagesTest, SystemMessagesStandAmongTheTurns) {
+  json body = ask("", {{"system", "Be kind."}});
+  body["messages"] = parse_json(R"([
+      {"role": "user", "content": "a"},
+      {"role": "system", "content": [{"type": "text", "text": "b"}, {"type": "text", "text": "c"}]},
+      {"role": "user", "content": "say d"}])");
+  answer(body);
+  EXPECT_EQ(prompt(),
+            "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\na<|im_end|>\n"
+            "<|im_start|>system\nb\nc<|im_end|>\n<|im_start|>user\nsay d<|im_end|>\n"
+            "<|im_start|>assistant\n");
+}
+
+TEST_F(MessagesTest, ASystemMessageForOneTurnEndsWithTheNext) {
+  json body = ask("");
+  body["messages"] = parse_json(R"([
+      {"role": "user", "content": "a"},
+      {"role": "system", "content": "b", "clear_at": "next_user_message"},
+      {"role": "assistant", "content": "c"},
+      {"role": "user", "content": "say d"},
+      {"role": "system", "content": "say e", "clear_at": "next_user_message"}])");
+  answer(body);
+  EXPECT_EQ(prompt(),
+            "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\nc<|im_end|>\n"
+            "<|im_start|>user\nsay d<|im_end|>\n<|im_start|>system\nsay e<|im_end|>\n"
+            "<|im_start|>assistant\n");
+}
+
+TEST_F(MessagesTest, ABlockThatOnlyBillsIsNoPartOfThePrompt) {
+  const auto system = [](const std::string& first) {
+    json blocks = json::array({{{"type", "text"}, {"text", first}}});
+    blocks.push_back({{"type", "text"}, {"text", "Be kind."}});
+    return blocks;
+  };
+  for (const char* digits : {"00000", "a1b2c"}) {
+    const std::string bill =
+        std::string("x-anthropic-billing-header: cc_version=2.1; cch=") + digits;
+    answer(ask("say a", {{"system", system(bill)}}));
+    EXPECT_THAT(prompt(), StartsWith("<|im_start|>system\nBe kind.<|im_end|>"));
+  }
+  answer(ask("say a", {{"system", system("x-anthropic-billing-header: a\nBe brief.")}}));
+  EXPECT_THAT(prompt(), HasSubstr("Be brief.\nBe kind."));
+  json alone = system("x-anthropic-billing-header: a");
+  alone.erase(1);
+  answer(ask("say a", {{"system", alone}}));
+  EXPECT_THAT(prompt(), StartsWith("<|im_start|>user\n"));
+}
+
+// The second turn of a conversation as Anthropic's command-line client makes it, from its public
+// documentation.
+TEST_F(MessagesTest, AConversationOfAnthropicsCommandLineClientGoesOn) {
+  const json body = parse_json(R"({"max_tokens": 200, "stream": true, "temperature": 1,
+      "metadata": {"user_id": "user_1_account__session_2"},
+      "betas": ["claude-code-20250219", "interleaved-thinking-2025-05-14"],
+      "thinking": {"type": "adaptive"}, "output_config": {"effort": "medium"},
+      "context_management": {"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]},
+      "cache_control": {"type": "ephemeral"}, "speed": "standard", "service_tier": "auto",
+      "system": [
+        {"type": "text", "text": "x-anthropic-billing-header: cc_version=2.1.37.3a3; cch=00000;"},
+        {"type": "text", "text": "You work in a terminal.",
+         "cache_control": {"type": "ephemeral", "ttl": "1h"}}],
+      "tools": [{"name": "Bash", "description": "Runs a command.", "input_schema": {
+        "$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object",
+        "properties": {"command": {"type": "string"}}, "required": ["command"],
+        "additionalProperties": false}, "cache_control": {"type": "ephemeral"},
+        "eager_input_streaming": true}],
+      "messages": [
+        {"role": "user", "content": [
+          {"type": "text", "text": "<system-reminder>Be brief.</system-reminder>"},
+          {"type": "text", "text": "List files.", "cache_control": {"type": "ephemeral"}}]},
+        {"role": "assistant", "content": [
+          {"type": "thinking", "thinking": "I list them.", "signature": ""},
+          {"type": "text", "text": "Well:"},
+          {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "ls"}},
+          {"type": "tool_use", "id": "toolu_2", "name": "Bash", "input": {"command": "ls x"}}]},
+        {"role": "user", "content": [
+          {"tool_use_id": "toolu_1", "type": "tool_result", "content": "a.txt", "is_error": false},
+          {"tool_use_id": "toolu_2", "type": "tool_result", "is_error": true,
+           "content": [{"type": "text", "text": "no such file"}],
+           "cache_control": {"type": "ephemeral"}}]},
+        {"role": "system", "content": "say done"}]})");
+  const std::vector<json> all = client_.named_events(kMessagesPath, json_text(body));
+  EXPECT_EQ(all.back().at("type"), "message_stop");
+  const std::string shown = prompt();
+  EXPECT_THAT(shown, Not(HasSubstr("billing")));
+  std::size_t at = 0;
+  for (const char* text : {"You work in a terminal.", "<system-reminder>", "List files.",
+                           "Well:", R"({"command":"ls"})", R"({"command":"ls x"})", "a.txt",
+                           "no such file", "say done"}) {
+    at = shown.find(text, at);
+    ASSERT_NE(at, std::string::npos) << text << " in " << shown;
+  }
+}
+
 TEST_F(MessagesTest, ErrorsHaveAnthropicsShape) {
   const auto expect_error = [](const HttpResponse& response, int status, const char* type) {
     EXPECT_EQ(response.status, status);
@@ -183,11 +335,33 @@ TEST_F(MessagesTest, ErrorsHaveAnthropicsShape) {
   }
 }
 
+TEST_F(MessagesTest, WhatIsNotReadIsNamed) {
+  const auto message = [&](const json& body) {
+    return client_.refusal(kMessagesPath, json_text(body)).at("message").get<std::string>();
+  };
+  json body = ask("");
+  const json image = {{"type", "image"}, {"source", {{"type", "url"}, {"url", "http://a"}}}};
+  body["messages"][0]["content"] = json::array({image});
+  EXPECT_EQ(message(body), "'messages[0].content': images are not read, only texts");
+  body["messages"][0]["content"] = json::array(
+      {{{"type", "tool_result"}, {"tool_use_id", "1"}, {"content", json::array({image})}}});
+  EXPECT_EQ(message(body),
+            "'messages[0].content': in a tool_result images are not read, only texts");
+  body["messages"][0]["content"] = json::array({{{"type", "server_tool_use"}}});
+  EXPECT_EQ(message(body),
+            "'messages[0].content': blocks of the type 'server_tool_use' are not supported");
+  EXPECT_EQ(message(ask("a", {{"tools", {{{"type", "web_search_20250305"}}}}})),
+            "'tools[].type': expected custom, got \"web_search_20250305\"");
+}
+
 TEST_F(MessagesTest, ErrorsNameTheField) {
   const std::pair<json, const char*> cases[] = {
       {parse_json(R"({"messages": [{"role": "user", "content": "a"}]})"), "max_tokens"},
       {parse_json(R"({"max_tokens": 1})"), "messages"},
-      {parse_json(R"({"max_tokens": 1, "messages": [{"role": "system", "content": "a"}]})"),
+      {parse_json(R"({"max_tokens": 1, "messages": [{"role": "king", "content": "a"}]})"),
+       "messages"},
+      {parse_json(R"({"max_tokens": 1, "messages": [{"role": "system", "content": [
+           {"type": "tool_result", "tool_use_id": "1"}]}]})"),
        "messages"},
       {parse_json(
            R"({"max_tokens": 1, "messages": [{"role": "user", "content": [{"type": "image"}]}]})"),
@@ -199,6 +373,10 @@ TEST_F(MessagesTest, ErrorsNameTheField) {
       {ask("a", {{"tool_choice", {{"type", "any"}}}}), "tool_choice"},
       {ask("a", {{"thinking", {{"type", "some"}}}}), "thinking"},
       {ask("a", {{"mcp_servers", {1}}}), "mcp_servers"},
+      {ask("a", {{"container", "c"}}), "container"},
+      {ask("a", {{"thread", {{"type", "create"}}}}), "thread"},
+      {ask("a", {{"compaction", {{"type", "auto"}}}}), "compaction"},
+      {ask("a", {{"fallbacks", {{{"model", "b"}}}}}), "fallbacks"},
       {ask("a", {{"stop", {"x"}}}), "stop"},
       {ask("a", {{"n", 2}}), "n"},
       {ask("a", {{"guided_regex", 1}}), "guided_regex"},

@@ -192,6 +192,12 @@ std::string_view grammar_field_schema(std::string_view name) {
   return texts.at(name);
 }
 
+std::string_view flat_format_schema() {
+  static const std::string text = json_text(
+      closed({{"type", {{"const", "json_schema"}}}, {"schema", schemas()}}, {"type", "schema"}));
+  return text;
+}
+
 void describe_grammars_together(json& schema, const json& other) {
   const json without = {
       {"properties", {{"whitespace_pattern", nothing()}, {"disable_any_whitespace", nothing()}}}};

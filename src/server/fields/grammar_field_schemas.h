@@ -11,6 +11,9 @@ namespace pagoda {
 // ones.
 std::string_view grammar_field_schema(std::string_view name);
 
+// Returns the JSON Schema of a format of the type json_schema, as read_flat_format() reads it.
+std::string_view flat_format_schema();
+
 // Adds to `schema`, of an object with these fields, the rule that at most one asks for a grammar.
 // `other`: a schema that holds if one further field asks for none; null: there is no such field.
 void describe_grammars_together(nlohmann::json& schema, const nlohmann::json& other);

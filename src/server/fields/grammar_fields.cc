@@ -229,6 +229,37 @@ std::optional<ApiError> read_response_format(const RequestJson& format, GrammarF
   return read_response_format(Place{}, format, fields);
 }
 
+std::optional<ApiError> read_flat_format(const FormatPlace& place, const RequestJson& format,
+                                         GrammarFields& fields) {
+  const std::string param(place.param);
+  if (!format.is_object())
+    return bad_request(param, fmt::format("'{}': expected an object", place.path));
+  RequestJson nested = format;
+  if (value_of(nested, "type") == RequestJson("json_schema") && !nested.contains("json_schema")) {
+    nested.erase("type");
+    nested = {{"type", "json_schema"}, {"json_schema", std::move(nested)}};
+  }
+  GrammarFields own;
+  if (auto error = read_response_format(nested, own)) {
+    for (const std::string_view name : {"'response_format.json_schema", "'response_format"}) {
+      if (!error->message.starts_with(name)) continue;
+      error->message.replace(0, name.size(), fmt::format("'{}", place.path));
+      break;
+    }
+    error->param = param;
+    return error;
+  }
+  if (!own.grammar) return {};
+  if (fields.grammar) {
+    return bad_request(param, fmt::format("'{}' and '{}' must not both be there", place.path,
+                                          fields.grammar->spec.asked_by));
+  }
+  own.grammar->param = param;
+  own.grammar->spec.asked_by = place.path;
+  fields.grammar = std::move(own.grammar);
+  return {};
+}
+
 std::vector<Field> grammar_field_table(GrammarFields& fields) {
   std::vector<Field> table;
   for (const GrammarField& field : kGrammarFields) {

@@ -16,31 +16,12 @@ using MaybeError = std::optional<ApiError>;
 
 constexpr std::size_t kMaxIncluded = 64;
 
-// Reads text.format in the same way as a chat's response_format. Errors name text.format.
 MaybeError read_text(const RequestJson& value, ResponseRequest& request) {
   if (!value.is_object()) return wrong_type("text", "an object", value);
   const RequestJson& format = value_of(value, "format");
   if (format.is_null()) return {};
-  if (!format.is_object()) return bad_request("text", "'text.format': expected an object");
   request.text_format = format;
-  RequestJson nested = format;
-  if (nested.contains("schema") && value_of(nested, "type") == RequestJson("json_schema")) {
-    RequestJson inner = nested;
-    inner.erase("type");
-    nested = {{"type", "json_schema"}, {"json_schema", std::move(inner)}};
-  }
-  std::optional<GrammarRequest>& grammar = request.chat.generation.grammar.grammar;
-  if (auto error = read_response_format(nested, request.chat.generation.grammar)) {
-    error->param = "text";
-    const std::string place = fmt::format("'{}", kResponseFormat);
-    if (error->message.starts_with(place)) error->message.replace(0, place.size(), "'text.format");
-    return error;
-  }
-  if (grammar && grammar->is_for_text) {
-    grammar->param = "text";
-    grammar->spec.asked_by = "text.format";
-  }
-  return {};
+  return read_flat_format({"text", "text.format"}, format, request.chat.generation.grammar);
 }
 
 MaybeError read_reasoning(const RequestJson& value, ResponseRequest& request) {
