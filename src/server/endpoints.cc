@@ -56,14 +56,18 @@ Endpoint endpoint_at(const EndpointAlias& alias, const EndpointTable& table) {
   return endpoint;
 }
 
+std::vector<EndpointTable> tables() {
+  return {page_endpoints(),      information_endpoints(), openai_endpoints(),
+          responses_endpoints(), anthropic_endpoints(),   ollama_endpoints(),
+          llama_cpp_endpoints(), pooling_endpoints()};
+}
+
 }  // namespace
 
 std::span<const Endpoint> endpoints() {
   static const std::vector<Endpoint> all = [] {
     std::vector<Endpoint> joined;
-    for (const EndpointTable& table :
-         {page_endpoints(), information_endpoints(), openai_endpoints(), responses_endpoints(),
-          anthropic_endpoints(), ollama_endpoints(), llama_cpp_endpoints(), pooling_endpoints()}) {
+    for (const EndpointTable& table : tables()) {
       const auto add = [&](Endpoint endpoint) {
         endpoint.errors = table.errors;
         joined.push_back(endpoint);
@@ -86,6 +90,15 @@ const Endpoint* find_endpoint(std::string_view path) {
     if (matches(endpoint, path)) return &endpoint;
   }
   return nullptr;
+}
+
+ErrorFormat error_format_at(std::string_view path, bool is_for_anthropic) {
+  if (is_for_anthropic) return anthropic_endpoints().errors;
+  if (const Endpoint* const endpoint = find_endpoint(path)) return endpoint->errors;
+  for (const EndpointTable& table : tables()) {
+    if (!table.errors_below.empty() && path.starts_with(table.errors_below)) return table.errors;
+  }
+  return {};
 }
 
 std::string parameter_in_path(const Endpoint& endpoint, std::string_view path) {

@@ -43,6 +43,12 @@ std::string below_root(std::string_view root_path, std::string_view path) {
   return std::string(below.front() == '/' ? below : path);
 }
 
+std::string error_body_for(std::string_view root_path, const FailedRequest& request,
+                           const ApiError& error) {
+  const std::string path = below_root(root_path, request.path);
+  return error_format_at(path, request.is_for_anthropic).body(error, request.request_id);
+}
+
 Router::Router(ApiService& service, const RouterOptions& options)
     : service_(service),
       api_keys_(options.api_keys),
@@ -112,11 +118,6 @@ void Router::count_answer(const AccessRecord& record) const {
                                      record.status);
 }
 
-std::string Router::error_body_for(std::string_view path, const ApiError& error) const {
-  const Endpoint* const endpoint = find_endpoint(below_root(root_path_, path));
-  return endpoint != nullptr ? endpoint->errors.body(error) : error_body(error);
-}
-
 std::string_view Router::route_of(std::string_view path) const {
   const Endpoint* const endpoint =
       path.empty() ? nullptr : find_endpoint(below_root(root_path_, path));
@@ -131,7 +132,8 @@ HttpReply Router::route(HttpRequest request, const Wake& wake) const {
                              .page = page_,
                              .openapi_document = openapi_document_,
                              .parameter = parameter_in_path(*endpoint, request.path),
-                             .client = request.client};
+                             .client = request.client,
+                             .is_for_anthropic = request.is_for_anthropic()};
   return {request.method == "DELETE" ? endpoint->erase(facts) : endpoint->tell(facts), {}};
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "server/base/api_error.h"
+#include "server/base/error_response.h"
 #include "server/base/http_message.h"
 #include "server/generation/api_service.h"
 #include "server/http/access.h"
@@ -27,6 +28,11 @@ struct RouterOptions {
 // has already removed `root_path`, the path stays as it is.
 std::string below_root(std::string_view root_path, std::string_view path);
 
+// Returns an error as a body, in the shape of the API that the request is for. `root_path`: as
+// above.
+std::string error_body_for(std::string_view root_path, const FailedRequest& request,
+                           const ApiError& error);
+
 class Router {
  public:
   Router(ApiService& service, const RouterOptions& options);
@@ -44,8 +50,6 @@ class Router {
   // describe the server go on. Thread-safe.
   void drain() { draining_ = true; }
 
-  // Returns an error as a body in the shape of the API at `path`, or else of OpenAI. Thread-safe.
-  std::string error_body_for(std::string_view path, const ApiError& error) const;
   // Returns the path of the endpoint that a request's path belongs to, or "none".
   std::string_view route_of(std::string_view path) const;
   // Counts an answer, also a refusal, in the metrics.

@@ -51,11 +51,6 @@ struct Server::Impl {
     return error_response({503, "the model is being loaded", "", "loading"});
   }
 
-  std::string error_body_for(std::string_view path, const ApiError& error) const {
-    const Api* const current = serving.load();
-    return current != nullptr ? current->router.error_body_for(path, error) : error_body(error);
-  }
-
   void count(const AccessRecord& record) const {
     const Api* const current = serving.load();
     if (current == nullptr) return;
@@ -102,9 +97,10 @@ Result<std::unique_ptr<Server>> Server::listen(const ServerOptions& options) {
       .memory = impl->memory,
       .observer = [impl = impl.get()](const AccessRecord& r) { impl->count(r); },
       .log_format = options.log_format,
-      .write_error = [impl = impl.get()](
-                         std::string_view path,
-                         const ApiError& error) { return impl->error_body_for(path, error); }};
+      .write_error =
+          [root_path = options.root_path](const FailedRequest& request, const ApiError& error) {
+            return error_body_for(root_path, request, error);
+          }};
   HttpGate gate = [impl = impl.get()](HttpRequest& head) { return impl->refuse(head); };
   HttpHandler handler = [impl = impl.get()](HttpRequest request, const Wake& wake) {
     // Probes are not noted, because they come all the time.

@@ -127,6 +127,17 @@ def test_anthropics_messages(url):
         client.messages.create(model=MODEL, max_tokens=1, messages=[{"role": "user", "content": [{"type": "image"}]}])
 
 
+def test_anthropics_models_and_errors(url):
+    client = anthropic.Anthropic(base_url=url, api_key="none", max_retries=0)
+    models = list(client.models.list())
+    assert models[0].id == MODEL and models[0].type == "model"
+    assert client.models.retrieve(MODEL) == models[0]
+    with pytest.raises(anthropic.NotFoundError) as refused:
+        client.models.retrieve("none")
+    assert refused.value.body["type"] == "error"
+    assert refused.value.request_id == refused.value.body["request_id"]
+
+
 def test_anthropics_key():
     server = FakeServer(api_key="K")
     try:

@@ -38,7 +38,8 @@ class Bell {
 }  // namespace
 
 ApiClient::ApiClient(const FakeModelOptions& options, const RouterOptions& access)
-    : model_(make_fake_model(options)),
+    : root_path_(access.root_path),
+      model_(make_fake_model(options)),
       service_(
           new ApiService{*model_, {"fake-model", "other-name"}, ServerMetrics("fake-model"), {}}),
       router_(std::make_unique<Router>(*service_, access)) {}
@@ -46,11 +47,14 @@ ApiClient::ApiClient(const FakeModelOptions& options, const RouterOptions& acces
 ApiClient::~ApiClient() = default;
 
 HttpResponse ApiClient::send(HttpRequest request) {
-  const std::string path = request.path;
+  if (request.request_id.empty()) request.request_id = "req-1";
+  const std::string path = request.path, request_id = request.request_id;
+  const FailedRequest failed = {path, request_id, request.is_for_anthropic()};
   const auto written = [&](HttpResponse response) {
     write_error(
         response,
-        [&](std::string_view p, const ApiError& e) { return router_->error_body_for(p, e); }, path);
+        [&](const FailedRequest& r, const ApiError& e) { return error_body_for(root_path_, r, e); },
+        failed);
     return response;
   };
   if (std::optional<HttpResponse> refusal = router_->refuse(request))

@@ -46,6 +46,7 @@ class ApiClient {
   Router& router() { return *router_; }
 
  private:
+  std::string root_path_;
   std::unique_ptr<ServedModel> model_;
   std::unique_ptr<ApiService> service_;
   std::unique_ptr<Router> router_;

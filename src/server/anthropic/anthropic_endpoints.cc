@@ -45,7 +45,8 @@ constexpr Endpoint kAnthropicEndpoints[] = {
 
 EndpointTable anthropic_endpoints() {
   return {.endpoints = kAnthropicEndpoints,
-          .errors = {anthropic_error_body, {"AnthropicError", anthropic_error_schema}}};
+          .errors = {anthropic_error_body, {"AnthropicError", anthropic_error_schema}},
+          .errors_below = "/v1/messages/"};
 }
 
 }  // namespace pagoda

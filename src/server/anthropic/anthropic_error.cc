@@ -31,19 +31,21 @@ std::string_view type_of(int status) {
 
 }  // namespace
 
-json anthropic_error(const ApiError& error) {
+json anthropic_error(const ApiError& error, std::string_view request_id) {
   return {{"type", "error"},
-          {"error", {{"type", type_of(error.status)}, {"message", shown_message(error)}}}};
+          {"error", {{"type", type_of(error.status)}, {"message", shown_message(error)}}},
+          {"request_id", request_id}};
 }
 
-std::string anthropic_error_body(const ApiError& error) {
-  return json_text(anthropic_error(error));
+std::string anthropic_error_body(const ApiError& error, std::string_view request_id) {
+  return json_text(anthropic_error(error, request_id));
 }
 
 json anthropic_error_schema() {
   return object_schema(
       {{"type", {{"const", "error"}}},
-       {"error", object_schema({{"type", text_schema()}, {"message", text_schema()}})}});
+       {"error", object_schema({{"type", text_schema()}, {"message", text_schema()}})},
+       {"request_id", text_schema()}});
 }
 
 }  // namespace pagoda

@@ -28,6 +28,7 @@ class MessageReader {
   }
 
   bool finished() const { return answer_.finished(); }
+  const std::string& request_id() const { return job_->origin.request_id; }
 
   // Returns the message with the blocks that have ended so far.
   json message() const {
@@ -115,7 +116,7 @@ class MessageStream : public EventStream {
 
   bool finished() const override { return finished_; }
   std::string last_words(const ApiError& error) override {
-    return event_text(anthropic_error(error));
+    return event_text(anthropic_error(error, reader_.request_id()));
   }
 
  private:

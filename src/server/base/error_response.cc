@@ -44,22 +44,22 @@ HttpResponse failure_response(std::string_view what, const std::exception& error
   }
 }
 
-void write_error(HttpResponse& response, const ErrorWriter& writer, std::string_view path) {
+void write_error(HttpResponse& response, const ErrorWriter& writer, const FailedRequest& request) {
   if (!response.error) return;
   try {
-    response.body = writer(path, *response.error);
+    response.body = writer(request, *response.error);
   } catch (const std::bad_alloc&) {
     response.content_type = "";
   }
 }
 
 void count_text(HttpResponse& response, const std::shared_ptr<MemoryAccount>& held,
-                const ErrorWriter& writer, std::string_view path) {
+                const ErrorWriter& writer, const FailedRequest& request) {
   if (response.shared_body) return;
   Result<SharedText> text = HeldText::make(held, std::move(response.body));
   if (!text.ok()) {
     response = error_response(api_error(text.status()));
-    write_error(response, writer, path);
+    write_error(response, writer, request);
     text = HeldText::make(held, std::move(response.body));
   }
   response.shared_body = std::move(text).value();

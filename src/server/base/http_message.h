@@ -33,6 +33,7 @@ struct RequestOrigin {
   // The account of all memory that is kept for the request until its answer has been sent. It is
   // not null when a handler gets it.
   std::shared_ptr<MemoryAccount> held;
+  std::string request_id;  // HttpRequest::request_id
 };
 
 struct HttpRequest {
@@ -47,10 +48,13 @@ struct HttpRequest {
   Clock::TimePoint arrival = Clock::system().now();  // when the last byte came
   std::shared_ptr<RequestTrace> trace;               // this and the next: as in RequestOrigin
   std::shared_ptr<MemoryAccount> held = {};
+  std::string request_id = {};  // by which client and log refer to the request
 
   // Returns the value of the first header of that (lower-case) name, or "".
   std::string_view header(std::string_view name) const;
-  RequestOrigin origin() const { return {client, arrival, trace, held}; }
+  RequestOrigin origin() const { return {client, arrival, trace, held, request_id}; }
+  // Returns whether a client of Anthropic's API sent it, whatever the path.
+  bool is_for_anthropic() const { return !header("anthropic-version").empty(); }
 };
 
 struct HttpResponse {

@@ -25,7 +25,9 @@ struct NamedSchema {
 
 // The shape of an API's errors.
 struct ErrorFormat {
-  std::string (*body)(const ApiError& error) = error_body;  // OpenAI's shape
+  // Returns an error as a body; of OpenAI's shape if nothing else is said.
+  std::string (*body)(const ApiError& error, std::string_view request_id) =
+      [](const ApiError& error, std::string_view) { return error_body(error); };
   NamedSchema schema = {"Error", error_schema};
 };
 
@@ -74,6 +76,8 @@ struct EndpointTable {
   std::span<const Endpoint> endpoints;
   std::span<const EndpointAlias> aliases = {};
   ErrorFormat errors = {};
+  // All paths that begin so have these errors, also where there is no endpoint; "": none.
+  std::string_view errors_below = {};
 };
 
 }  // namespace pagoda

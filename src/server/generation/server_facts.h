@@ -12,8 +12,9 @@ struct ServerFacts {
   ApiService& service;
   const SharedText& page;
   const SharedText& openapi_document;
-  std::string parameter;  // the value of the path's parameter, if it has one
-  std::string client;     // HttpRequest::client
+  std::string parameter;          // the value of the path's parameter, if it has one
+  std::string client;             // HttpRequest::client
+  bool is_for_anthropic = false;  // HttpRequest::is_for_anthropic()
 };
 
 }  // namespace pagoda

@@ -103,7 +103,7 @@ HttpHeaders Cors::headers(const HttpRequest& request) const {
   const std::string_view origin = request.header("origin");
   if (!allows(origin)) return {};
   const std::pair<std::string, std::string> exposed = {"Access-Control-Expose-Headers",
-                                                       "X-Request-Id, X-Seed"};
+                                                       "X-Request-Id, Request-Id, X-Seed"};
   if (allows_all_) return {{"Access-Control-Allow-Origin", "*"}, exposed};
   return {{"Access-Control-Allow-Origin", std::string(origin)}, {"Vary", "Origin"}, exposed};
 }

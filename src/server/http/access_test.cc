@@ -62,7 +62,7 @@ TEST(Cors, AllowsTheOriginsItWasGiven) {
   EXPECT_THAT(
       some.headers(with_header("origin", "https://a.example")),
       ElementsAre(Pair("Access-Control-Allow-Origin", "https://a.example"), Pair("Vary", "Origin"),
-                  Pair("Access-Control-Expose-Headers", "X-Request-Id, X-Seed")));
+                  Pair("Access-Control-Expose-Headers", "X-Request-Id, Request-Id, X-Seed")));
   EXPECT_THAT(some.headers(with_header("origin", "https://b.example")), IsEmpty());
   EXPECT_THAT(some.headers({}), IsEmpty());
   EXPECT_THAT(Cors({"*"}).headers(with_header("origin", "https://b.example")),

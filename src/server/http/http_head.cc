@@ -28,8 +28,9 @@ std::string response_head(const ResponseLine& line) {
   } else if (line.version < 11) {
     head += "Connection: keep-alive\r\n";
   }
-  head += fmt::format("Date: {}\r\nX-Request-Id: {}\r\n", http_date(std::time(nullptr)),
-                      line.request_id);
+  // Anthropic's clients look for the id without "X-".
+  head += fmt::format("Date: {0}\r\nX-Request-Id: {1}\r\nRequest-Id: {1}\r\n",
+                      http_date(std::time(nullptr)), line.request_id);
   return head;
 }
 

@@ -6,11 +6,20 @@
 namespace pagoda {
 namespace {
 
+using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 
 TEST(HttpHead, DatesAreRfc9110s) {
   EXPECT_EQ(http_date(784111777), "Sun, 06 Nov 1994 08:49:37 GMT");
   EXPECT_EQ(http_date(951782400), "Tue, 29 Feb 2000 00:00:00 GMT");
+}
+
+TEST(HttpHead, TheIdHasBothNamesThatClientsLookFor) {
+  const ResponseLine line = {.request_id = "abc"};
+  for (const std::string& head : {whole_head(line, {}), stream_head(line, "text/plain", {})}) {
+    EXPECT_THAT(head, HasSubstr("\r\nX-Request-Id: abc\r\n"));
+    EXPECT_THAT(head, HasSubstr("\r\nRequest-Id: abc\r\n"));
+  }
 }
 
 TEST(HttpHead, AClientsOwnRequestIdIsKeptIfItIsSane) {

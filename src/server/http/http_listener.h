@@ -32,7 +32,7 @@ struct ListenerOptions {
   std::shared_ptr<RequestMemory> memory = std::make_shared<RequestMemory>();
   AnswerObserver observer;  // called for every answer, also a refusal; empty: none
   LogFormat log_format = LogFormat::kText;
-  ErrorWriter write_error = [](std::string_view, const ApiError& e) { return error_body(e); };
+  ErrorWriter write_error = [](const FailedRequest&, const ApiError& e) { return error_body(e); };
 };
 
 class HttpListener {

@@ -83,14 +83,18 @@ TEST_F(HttpListenerTest, RefusesWhatIsTooLarge) {
 
 TEST_F(HttpListenerTest, AnErrorIsWrittenForItsPath) {
   start({.max_body_bytes = 100, .linger_s = 0.1}, kMaxRequestMemoryBytes,
-        [](std::string_view path, const ApiError& error) {
-          return fmt::format("{} at {}.", error.code, path);
+        [](const FailedRequest& request, const ApiError& error) {
+          return fmt::format("{} at {} of {}.", error.code, request.path,
+                             request.is_for_anthropic ? request.request_id : "");
         });
   EXPECT_THAT(exchange("POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 101\r\n\r\n"),
-              EndsWith("body_too_large at /a."));
+              EndsWith("body_too_large at /a of ."));
   EXPECT_THAT(exchange("GET /throw HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"),
-              EndsWith("service_unavailable at /throw."));
-  EXPECT_THAT(exchange("nonsense\r\n\r\n"), EndsWith(" at ."));
+              EndsWith("service_unavailable at /throw of ."));
+  EXPECT_THAT(exchange("GET /throw HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+                       "anthropic-version: 2023-06-01\r\nX-Request-Id: abc\r\n\r\n"),
+              EndsWith("service_unavailable at /throw of abc."));
+  EXPECT_THAT(exchange("nonsense\r\n\r\n"), EndsWith(" at  of ."));
 }
 
 TEST_F(HttpListenerTest, ARefusalReachesAClientThatStillSends) {

@@ -127,8 +127,10 @@ asio::awaitable<HttpSession::ReadOutcome> HttpSession::read_head(Incoming& incom
   const ReadOutcome outcome =
       co_await read(incoming, {.total_s = timeout_s, .silence_s = timeout_s});
   // If the request is refused, some of these may be missing.
-  const HttpRequest& request = incoming.parser.request();
-  incoming.request_id = request_id_for(request.header("x-request-id"));
+  HttpRequest& request = incoming.parser.request();
+  request.request_id = request_id_for(request.header("x-request-id"));
+  incoming.request_id = request.request_id;
+  incoming.is_for_anthropic = request.is_for_anthropic();
   incoming.method = request.method;
   incoming.path = request.path;
   if (outcome == ReadOutcome::kRead) incoming.keep_alive = incoming.parser.keeps_alive();
@@ -258,8 +260,9 @@ void HttpSession::log(const Incoming& incoming) const {
 
 asio::awaitable<bool> HttpSession::send_response(Incoming& incoming, HttpResponse response,
                                                  const HttpHeaders& headers, bool close) {
-  write_error(response, shared_.write_error, incoming.path);
-  count_text(response, incoming.held, shared_.write_error, incoming.path);
+  const FailedRequest failed = {incoming.path, incoming.request_id, incoming.is_for_anthropic};
+  write_error(response, shared_.write_error, failed);
+  count_text(response, incoming.held, shared_.write_error, failed);
   incoming.status = response.status;
   std::string bytes = whole_head({.version = incoming.parser.version(),
                                   .status = response.status,

@@ -66,6 +66,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
     std::shared_ptr<const RequestTrace> trace;  // HttpRequest::trace
     std::shared_ptr<MemoryAccount> held;        // HttpRequest::held
     std::string request_id;
+    bool is_for_anthropic = false;                     // HttpRequest::is_for_anthropic()
     Clock::TimePoint arrival = Clock::system().now();  // when the first byte came
     bool keep_alive = true;
     HttpResponse refusal;      // the response after kRefused

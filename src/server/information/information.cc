@@ -23,6 +23,19 @@ json model_json(const ApiService& service, const std::string& name) {
           {"max_model_len", service.model.engine->limits().max_model_len}};
 }
 
+// Returns a model in the shape of Anthropic's API, whose clients ask for a date: the epoch stands for
+// one that is not known.
+json anthropic_model_json(const ApiService& service, const std::string& name) {
+  const int max_model_len = service.model.engine->limits().max_model_len;
+  return {{"id", name},
+          {"type", "model"},
+          {"display_name", name},
+          {"created_at", "1970-01-01T00:00:00Z"},
+          {"lifecycle", "active"},
+          {"max_input_tokens", max_model_len},
+          {"max_tokens", max_model_len}};
+}
+
 // Returns how a request is sampled that has no sampling fields, under llama.cpp's names.
 json default_sampling_json(const ServedModel& model) {
   const SamplingParams params = to_sampling_params({}, model.defaults, std::nullopt, 0);
@@ -37,15 +50,22 @@ json default_sampling_json(const ServedModel& model) {
 
 }  // namespace
 
-HttpResponse models_response(const ApiService& service) {
+HttpResponse models_response(const ApiService& service, bool is_for_anthropic) {
+  const auto shown = is_for_anthropic ? anthropic_model_json : model_json;
   json list = json::array();
-  for (const std::string& name : service.model_names) list.push_back(model_json(service, name));
-  return json_response({{"object", "list"}, {"data", std::move(list)}});
+  for (const std::string& name : service.model_names) list.push_back(shown(service, name));
+  if (!is_for_anthropic) return json_response({{"object", "list"}, {"data", std::move(list)}});
+  return json_response({{"data", std::move(list)},
+                        {"has_more", false},
+                        {"first_id", service.model_names.front()},
+                        {"last_id", service.model_names.back()}});
 }
 
-HttpResponse model_response(const ApiService& service, std::string_view name) {
-  if (auto error = check_model_name(service, std::string(name))) return error_response(*error);
-  return json_response(model_json(service, std::string(name)));
+HttpResponse model_response(const ApiService& service, const std::string& name,
+                            bool is_for_anthropic) {
+  if (auto error = check_model_name(service, name)) return error_response(*error);
+  return json_response(is_for_anthropic ? anthropic_model_json(service, name)
+                                        : model_json(service, name));
 }
 
 HttpResponse live_response() {

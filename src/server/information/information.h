@@ -1,15 +1,19 @@
 // The endpoints that describe the server and its model, as in OpenAI's API, vLLM and llama.cpp.
 #pragma once
 
-#include <string_view>
+#include <string>
 
 #include "server/base/http_message.h"
 #include "server/generation/api_service.h"
 
 namespace pagoda {
 
-HttpResponse models_response(const ApiService& service);
-HttpResponse model_response(const ApiService& service, std::string_view name);
+// Lists the model under all its names. `is_for_anthropic`, here and below: in the shape of
+// Anthropic's API.
+HttpResponse models_response(const ApiService& service, bool is_for_anthropic);
+// Returns the model under one name.
+HttpResponse model_response(const ApiService& service, const std::string& name,
+                            bool is_for_anthropic);
 // Answers that the process runs, whatever state its model is in.
 HttpResponse live_response();
 HttpResponse health_response(const ApiService& service);

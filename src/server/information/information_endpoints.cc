@@ -121,13 +121,18 @@ constexpr Endpoint kInformationEndpoints[] = {
      .operation_id = "openapi",
      .summary = "This document"},
     {.path = "/v1/models",
-     .tell = [](const ServerFacts& facts) { return models_response(facts.service); },
+     .tell =
+         [](const ServerFacts& facts) {
+           return models_response(facts.service, facts.is_for_anthropic);
+         },
      .operation_id = "listModels",
-     .summary = "The models served",
+     .summary = "The models served; as Anthropic lists them under the header anthropic-version",
      .answer_schema = {"ModelList", model_list_schema}},
     {.path = "/v1/models/{model}",
      .tell =
-         [](const ServerFacts& facts) { return model_response(facts.service, facts.parameter); },
+         [](const ServerFacts& facts) {
+           return model_response(facts.service, facts.parameter, facts.is_for_anthropic);
+         },
      .operation_id = "getModel",
      .summary = "One model",
      .answer_schema = {"Model", model_schema}},

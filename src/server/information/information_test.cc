@@ -26,6 +26,27 @@ TEST(Information, APingIsTheHealth) {
   EXPECT_EQ(client.get("/ping").status, 503);
 }
 
+TEST(Information, AnthropicsClientsGetModelsInTheirShape) {
+  ApiClient client;
+  const auto ask = [&](const std::string& path) {
+    const HttpResponse response = client.send(
+        {.method = "GET", .path = path, .headers = {{"anthropic-version", "2023-06-01"}}});
+    EXPECT_EQ(response.status, 200);
+    return parse_json(response.body);
+  };
+  const json list = ask("/v1/models");
+  ASSERT_EQ(list.at("data").size(), 2u);
+  EXPECT_EQ(list.at("has_more"), false);
+  EXPECT_EQ(list.at("first_id"), "fake-model");
+  EXPECT_EQ(list.at("last_id"), "other-name");
+  const json model = ask("/v1/models/other-name");
+  EXPECT_EQ(list.at("data").at(1), model);
+  EXPECT_EQ(model.at("type"), "model");
+  EXPECT_EQ(model.at("display_name"), "other-name");
+  EXPECT_EQ(model.at("created_at"), "1970-01-01T00:00:00Z");
+  EXPECT_EQ(told(client, "/v1/models").at("object"), "list");
+}
+
 TEST(Information, TheLoadIsWhatRunsOrWaits) {
   ApiClient client;
   EXPECT_EQ(told(client, "/load"), parse_json(R"({"server_load": 0})"));

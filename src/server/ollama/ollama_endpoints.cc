@@ -94,8 +94,11 @@ constexpr Endpoint kOllamaEndpoints[] = {
 }  // namespace
 
 EndpointTable ollama_endpoints() {
-  return {.endpoints = kOllamaEndpoints,
-          .errors = {ollama_error_body, {"OllamaError", ollama_error_schema}}};
+  return {
+      .endpoints = kOllamaEndpoints,
+      .errors = {[](const ApiError& error, std::string_view) { return ollama_error_body(error); },
+                 {"OllamaError", ollama_error_schema}},
+      .errors_below = "/api/"};
 }
 
 }  // namespace pagoda
