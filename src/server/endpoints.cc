@@ -15,38 +15,6 @@
 namespace pagoda {
 namespace {
 
-// Returns the text before the path's parameter; "" if the path has none.
-std::string_view prefix_of(const Endpoint& endpoint) {
-  if (!endpoint.path.ends_with('}')) return "";
-  return endpoint.path.substr(0, endpoint.path.rfind('{'));
-}
-
-bool matches(const Endpoint& endpoint, std::string_view path) {
-  const std::string_view prefix = prefix_of(endpoint);
-  if (prefix.empty()) return endpoint.path == path;
-  return path.starts_with(prefix) && path.size() > prefix.size();
-}
-
-int hex_value(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
-// Decodes percent escapes, such as %41 to A; other text stays as it is.
-std::string percent_decoded(std::string_view text) {
-  std::string decoded;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool is_escape = text[i] == '%' && i + 2 < text.size() && hex_value(text[i + 1]) >= 0 &&
-                           hex_value(text[i + 2]) >= 0;
-    decoded += is_escape ? static_cast<char>(hex_value(text[i + 1]) * 16 + hex_value(text[i + 2]))
-                         : text[i];
-    if (is_escape) i += 2;
-  }
-  return decoded;
-}
-
 // Returns the endpoint of a table that an alias refers to, at the alias's path.
 Endpoint endpoint_at(const EndpointAlias& alias, const EndpointTable& table) {
   Endpoint endpoint = *std::ranges::find(table.endpoints, alias.of, &Endpoint::path);
@@ -87,7 +55,7 @@ bool needs_api_key(std::string_view path) {
 
 const Endpoint* find_endpoint(std::string_view path) {
   for (const Endpoint& endpoint : endpoints()) {
-    if (matches(endpoint, path)) return &endpoint;
+    if (fits_pattern(endpoint.path, path)) return &endpoint;
   }
   return nullptr;
 }
@@ -101,9 +69,13 @@ ErrorFormat error_format_at(std::string_view path, bool is_for_anthropic) {
   return {};
 }
 
-std::string parameter_in_path(const Endpoint& endpoint, std::string_view path) {
-  const std::string_view prefix = prefix_of(endpoint);
-  return prefix.empty() ? std::string() : percent_decoded(path.substr(prefix.size()));
+std::string_view why_not_served(std::string_view path) {
+  for (const EndpointTable& table : tables()) {
+    for (const UnservedPath& unserved : table.unserved) {
+      if (fits_pattern(unserved.path, path)) return unserved.why;
+    }
+  }
+  return "";
 }
 
 }  // namespace pagoda

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <span>
-#include <string>
 #include <string_view>
 
 #include "server/generation/endpoint.h"
@@ -18,7 +17,7 @@ ErrorFormat error_format_at(std::string_view path, bool is_for_anthropic);
 // Returns whether a path needs an API key, if the server has any. Unknown paths of the APIs need
 // one too, so that clients without a key don't learn what is missing.
 bool needs_api_key(std::string_view path);
-// Returns the value of the path's parameter, decoded; "" if the endpoint has none.
-std::string parameter_in_path(const Endpoint& endpoint, std::string_view path);
+// Returns what to say of a path of other servers that is known and not served; "": it is not known.
+std::string_view why_not_served(std::string_view path);
 
 }  // namespace pagoda

@@ -53,7 +53,7 @@ json answer_content(const Endpoint& endpoint) {
 // Returns the schema of the path's parameter. If it is a model, the served names are listed.
 json parameter_schema(const Endpoint& endpoint, const ApiService& service) {
   json schema = {{"type", "string"}};
-  if (endpoint.parameter() == "model") schema["enum"] = service.model_names;
+  if (parameter_name(endpoint.path) == "model") schema["enum"] = service.model_names;
   return schema;
 }
 
@@ -67,13 +67,13 @@ json operation_json(const Endpoint& endpoint, const ApiService& service, bool ne
                             {"content", json_content(reference(endpoint.request_schema.name))}};
   if (needs_key && needs_api_key(endpoint.path))
     entry["security"] = json::array({{{"bearer", json::array()}}});
-  if (!endpoint.parameter().empty()) {
-    entry["parameters"] = json::array({{{"name", endpoint.parameter()},
+  if (const auto name = parameter_name(endpoint.path); !name.empty()) {
+    entry["parameters"] = json::array({{{"name", name},
                                         {"in", "path"},
                                         {"required", true},
                                         {"schema", parameter_schema(endpoint, service)}}});
   }
-  json operations = {{endpoint.tell == nullptr ? "post" : "get", entry}};
+  json operations = {{endpoint.takes_get() ? "get" : "post", entry}};
   if (endpoint.erase == nullptr) return operations;
   entry["operationId"] = fmt::format("{}Deletion", endpoint.operation_id);
   entry["responses"] =

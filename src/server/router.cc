@@ -12,6 +12,8 @@ namespace pagoda {
 namespace {
 
 std::optional<ApiError> error_of_target(const HttpRequest& head, const std::string& path) {
+  if (const std::string_view why = why_not_served(path); !why.empty())
+    return ApiError{404, fmt::format("{} is not served: {}", path, why), "", "not_found"};
   const Endpoint* const endpoint = find_endpoint(path);
   if (endpoint == nullptr) {
     return ApiError{404, fmt::format("there is nothing at {} {}", head.method, path), "",
@@ -131,7 +133,7 @@ HttpReply Router::route(HttpRequest request, const Wake& wake) const {
   const ServerFacts facts = {.service = service_,
                              .page = page_,
                              .openapi_document = openapi_document_,
-                             .parameter = parameter_in_path(*endpoint, request.path),
+                             .parameter = parameter_in_path(endpoint->path, request.path),
                              .client = request.client,
                              .is_for_anthropic = request.is_for_anthropic()};
   return {request.method == "DELETE" ? endpoint->erase(facts) : endpoint->tell(facts), {}};

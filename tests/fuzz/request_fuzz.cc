@@ -3,10 +3,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/utf8.h"
 #include "server/anthropic/messages_request.h"
+#include "server/base/json_body.h"
 #include "server/chat/chat_request.h"
 #include "server/information/tokenize_request.h"
 #include "server/llama_cpp/infill_request.h"
@@ -46,6 +48,15 @@ void check_generation(const GenerationFields& fields) {
   PAGODA_CHECK(rules.dry_sequence_breakers.size() <= kMaxSequenceBreakers, "breakers are few");
 }
 
+void check_response(RequestJson body, std::vector<std::string>& unknown_names) {
+  auto response = read_response_fields(std::move(body), unknown_names);
+  if (!response.ok()) return check_error(response.error());
+  auto& request = *response;
+  check_generation(request.chat.generation);
+  check_bounds(response_field_table(request));
+  if (auto error = resolve_messages(RequestJson::array(), request)) check_error(*error);
+}
+
 void read_as_generation(const std::string& body) {
   std::vector<std::string> unknown_names;
   auto completion = read_completion_request(body, unknown_names);
@@ -68,15 +79,8 @@ void read_as_generation(const std::string& body) {
   } else {
     check_error(chat.error());
   }
-  auto response = read_response_request(body, unknown_names);
-  if (response.ok()) {
-    auto& request = *response;
-    check_generation(request.chat.generation);
-    check_bounds(response_field_table(request));
-    if (auto error = resolve_messages(RequestJson::array(), request)) check_error(*error);
-  } else {
-    check_error(response.error());
-  }
+  if (auto parsed = parse_json_body(body); parsed.ok())
+    check_response(*std::move(parsed), unknown_names);
   auto infill = read_infill_request(body, unknown_names);
   if (infill.ok()) {
     PAGODA_CHECK(infill->texts.files.size() <= kMaxInfillFiles, "files are few");

@@ -79,6 +79,17 @@ def test_a_response(client):
         client.responses.retrieve(response.id)
 
 
+def test_the_input_of_a_response(client):
+    response = client.responses.create(model=MODEL, input="say hello")
+    items = list(client.responses.input_items.list(response.id))
+    assert [item.content[0].text for item in items] == ["say hello"]
+    references = [{"type": "item_reference", "id": item.id} for item in [*items, *response.output]]
+    turn = {"model": MODEL, "input": [*references, {"role": "user", "content": "say more"}]}
+    more = client.responses.create(**turn)
+    assert more.output_text == "more"
+    assert client.responses.input_tokens.count(**turn).input_tokens == more.usage.input_tokens
+
+
 def test_calls_of_a_response(client):
     response = client.responses.create(model=MODEL, input=SAY_CALL, tools=FLAT_TOOLS)
     assert [item.type for item in response.output] == ["message", "function_call", "function_call"]

@@ -142,11 +142,7 @@ ApiResult<std::unique_ptr<ChatJob>> read_message_job(ApiService& service,
 
 HttpReply tell_count(ApiService& service, std::unique_ptr<ChatJob> job, const Wake&) {
   const std::size_t num_tokens = job->prompt_token_ids.size();
-  // Nothing is generated, so lengths don't matter. The other fields are checked with a short
-  // prompt.
-  job->generation.max_tokens.reset();
-  job->prompt_token_ids.resize(1);
-  if (auto error = check_chat(*job, service.model)) return {error_response(*error), {}};
+  if (auto error = check_counted(*job, service.model)) return {error_response(*error), {}};
   return {json_response({{"input_tokens", num_tokens}}), {}};
 }
 

@@ -81,4 +81,10 @@ std::optional<ApiError> check_chat(const ChatJob& job, const ServedModel& model)
   return {};
 }
 
+std::optional<ApiError> check_counted(ChatJob& job, const ServedModel& model) {
+  job.generation.max_tokens.reset();
+  job.prompt_token_ids.resize(1);
+  return check_chat(job, model);
+}
+
 }  // namespace pagoda

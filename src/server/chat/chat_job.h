@@ -49,6 +49,10 @@ ApiResult<GroupRequest> group_request_of(const ChatJob& job, const ServedModel& 
 // that ask for no answer, so that they are checked like the others.
 std::optional<ApiError> check_chat(const ChatJob& job, const ServedModel& model);
 
+// Does the same with a job that only counts its prompt's tokens. Lengths don't matter then, so the
+// other fields are checked with a short prompt, which replaces the job's.
+std::optional<ApiError> check_counted(ChatJob& job, const ServedModel& model);
+
 // Submits the job. It is the last argument of start_job() for a Job derived from ChatJob.
 template <typename Stream, typename Whole, typename Job>
 HttpReply submit_chat(ApiService& service, std::unique_ptr<Job> job, const Wake& wake) {

@@ -31,16 +31,25 @@ struct ErrorFormat {
   NamedSchema schema = {"Error", error_schema};
 };
 
+// A pattern is a path that may have one parameter, such as {model}: a text that is neither empty nor
+// holds a slash. Names of models may hold slashes.
+
+// Returns the name of a pattern's parameter; "" if it has none.
+std::string_view parameter_name(std::string_view pattern);
+bool fits_pattern(std::string_view pattern, std::string_view path);
+// Returns the parameter's value in a path that fits the pattern, decoded; "" if it has none.
+std::string parameter_in_path(std::string_view pattern, std::string_view path);
+
 struct Endpoint {
-  // A path may end with a parameter, such as {model}: any text that is not empty.
-  std::string_view path;
-  // Answers GET and HEAD, at once. null: the endpoint takes POST, which a text worker answers.
+  std::string_view path;  // a pattern
+  // Answers GET and HEAD, at once. null: a text worker answers, by `read`.
   HttpResponse (*tell)(const ServerFacts& facts) = nullptr;
   // Answers DELETE, beside `tell`; null: DELETE is not allowed.
   HttpResponse (*erase)(const ServerFacts& facts) = nullptr;
   HttpReply (*read)(ApiService& service, const HttpRequest& request, const Wake& wake) = nullptr;
-  bool generates = false;  // refused at once while the queue is full
-  bool is_whole = false;   // only if it generates: answers are never streams
+  bool is_read_by_get = false;  // `read` answers GET and HEAD, instead of POST
+  bool generates = false;       // refused at once while the queue is full
+  bool is_whole = false;        // only if it generates: answers are never streams
   bool tells_readiness = false;
   bool asks_for_no_key = false;  // answered without an API key
 
@@ -52,15 +61,14 @@ struct Endpoint {
   std::string_view answer_type = "application/json";
   ErrorFormat errors = {};  // those of the endpoint's table
 
+  bool takes_get() const { return tell != nullptr || is_read_by_get; }
   std::string_view methods() const {
-    if (tell == nullptr) return "POST";
+    if (!takes_get()) return "POST";
     return erase == nullptr ? "GET, HEAD" : "GET, HEAD, DELETE";
   }
   // Returns whether requests are refused while the server drains. Those that only ask about the
   // server are not, except about readiness.
   bool only_while_ready() const { return read != nullptr || tells_readiness; }
-  // Returns the name of the path's parameter; "" where it has none.
-  std::string_view parameter() const;
 };
 
 // Another path of an endpoint, which clients of other servers use.
@@ -71,10 +79,17 @@ struct EndpointAlias {
   std::string_view summary;
 };
 
+// A path of other servers that is not served, and what a client is told instead of an answer.
+struct UnservedPath {
+  std::string_view path;  // a pattern
+  std::string_view why;
+};
+
 // The endpoints of an API.
 struct EndpointTable {
   std::span<const Endpoint> endpoints;
   std::span<const EndpointAlias> aliases = {};
+  std::span<const UnservedPath> unserved = {};
   ErrorFormat errors = {};
   // All paths that begin so have these errors, also where there is no endpoint; "": none.
   std::string_view errors_below = {};

@@ -23,6 +23,8 @@ struct StoredResponse {
   SharedText body;  // the response as it was sent
   // The conversation, including this response: a JSON list of chat messages without instructions.
   SharedText messages;
+  // The part of `messages` that the request itself sent, without the brackets of a list.
+  std::size_t input_offset = 0, num_input_bytes = 0;
 
   std::size_t num_bytes() const { return body->view().size() + messages->view().size(); }
 };

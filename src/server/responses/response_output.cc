@@ -1,6 +1,6 @@
 #include "server/responses/response_output.h"
 
-#include "server/generation/answer_json.h"
+#include "server/responses/stored_items.h"
 
 namespace pagoda {
 namespace {
@@ -44,18 +44,18 @@ void ResponseOutput::add_logprobs(Json content) {
 void ResponseOutput::open(Kind kind, const std::string& name, std::vector<Json>& events) {
   kind_ = kind;
   item_text_.clear();
-  const std::string digits = random_hex_digits();
+  const auto id = [this](std::string_view of) { return item_id(of, response_id_, items_.size()); };
   if (kind == Kind::kCall) {
-    item_ = {{"id", "fc_" + digits}, {"type", "function_call"}, {"call_id", "call_" + digits},
-             {"name", name},         {"arguments", ""},         {"status", "in_progress"}};
+    item_ = {{"id", id("fc")}, {"type", "function_call"}, {"call_id", id("call")},
+             {"name", name},   {"arguments", ""},         {"status", "in_progress"}};
   } else if (kind == Kind::kThought) {
-    item_ = {{"id", "rs_" + digits},
+    item_ = {{"id", id("rs")},
              {"type", "reasoning"},
              {"summary", Json::array()},
              {"content", Json::array()},
              {"status", "in_progress"}};
   } else {
-    item_ = {{"id", "msg_" + digits},
+    item_ = {{"id", id("msg")},
              {"type", "message"},
              {"role", "assistant"},
              {"content", Json::array()},

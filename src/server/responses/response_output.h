@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "answer/answer_part.h"
@@ -15,6 +16,8 @@ namespace pagoda {
 class ResponseOutput {
  public:
   using Json = nlohmann::json;
+
+  explicit ResponseOutput(std::string response_id) : response_id_(std::move(response_id)) {}
 
   // Adds the next part of the answer, and appends the part's stream events to `events`.
   void add(const AnswerPart& part, std::vector<Json>& events);
@@ -38,6 +41,7 @@ class ResponseOutput {
   Json event_of_part(std::string_view type) const;
   Json text_part(const std::string& text, Json logprobs) const;
 
+  std::string response_id_;
   Json items_ = Json::array();
   Json item_;                                           // the open item; null: none
   AnswerPart::Kind kind_ = AnswerPart::Kind::kContent;  // of the open item

@@ -165,11 +165,11 @@ nlohmann::json response_request_schema() {
   return schema;
 }
 
-ApiResult<ResponseRequest> read_response_request(const std::string& body,
-                                                 std::vector<std::string>& unknown_names) {
+ApiResult<ResponseRequest> read_response_fields(RequestJson body,
+                                                std::vector<std::string>& unknown_names) {
   ResponseRequest request;
-  if (auto error = read_generation_body(body, response_field_table(request),
-                                        request.chat.generation, unknown_names))
+  if (auto error = read_generation_fields(std::move(body), response_field_table(request),
+                                          request.chat.generation, unknown_names))
     return std::move(*error);
   if (auto error = resolve_prompt(request.chat.tools, request.chat.reasoning, request.chat.prompt))
     return std::move(*error);

@@ -31,8 +31,9 @@ struct ResponseRequest {
 std::vector<Field> response_field_table(ResponseRequest& request);
 nlohmann::json response_request_schema();
 
-ApiResult<ResponseRequest> read_response_request(const std::string& body,
-                                                 std::vector<std::string>& unknown_names);
+// Reads a body that parse_json_body() returned.
+ApiResult<ResponseRequest> read_response_fields(RequestJson body,
+                                                std::vector<std::string>& unknown_names);
 
 // Joins the messages for the model: the instructions, the earlier conversation (`earlier`, a list
 // of chat messages), and the input, which it moves.

@@ -8,6 +8,8 @@
 #include "server/generation/token_logprobs.h"
 #include "server/responses/response_output.h"
 #include "server/responses/response_request.h"
+#include "server/responses/stored_items.h"
+#include "server/responses/stored_responses.h"
 
 namespace pagoda {
 namespace {
@@ -28,10 +30,6 @@ struct ResponseJob : ChatJob {
            static_cast<std::int64_t>(num_earlier + input_json.size() + head_json.size());
   }
 };
-
-ApiError no_response(const std::string& param, const std::string& id) {
-  return {404, fmt::format("no response '{}' is stored", id), param, "response_not_found"};
-}
 
 json echoed(const RequestJson& value, json fallback) {
   return value.is_null() ? std::move(fallback) : parse_json(json_text(value));
@@ -107,7 +105,8 @@ class ResponseBuilder {
                   std::unique_ptr<GenerationGroup> group)
       : job_(std::move(job)),
         naming_{*model.tokenizer, job_->generation.return_tokens_as_token_ids},
-        answer_(*job_, std::move(group)) {}
+        answer_(*job_, std::move(group)),
+        output_(job_->identity.id) {}
 
   // Takes the parts that are ready, and appends their events. Returns the error of a failed answer.
   std::optional<ApiError> take(std::vector<json>& events) {
@@ -159,7 +158,8 @@ class ResponseBuilder {
   json usage() const {
     const Usage& usage = answer_.usage();
     return {{"input_tokens", usage.num_prompt_tokens},
-            {"input_tokens_details", {{"cached_tokens", usage.num_cached_tokens}}},
+            {"input_tokens_details",
+             {{"cached_tokens", usage.num_cached_tokens}, {"cache_write_tokens", 0}}},
             {"output_tokens", usage.num_completion_tokens},
             {"output_tokens_details", {{"reasoning_tokens", answer_.num_thought_tokens()}}},
             {"total_tokens", usage.num_prompt_tokens + usage.num_completion_tokens}};
@@ -180,7 +180,13 @@ class ResponseBuilder {
     auto body = HeldText::make(account, std::move(text));
     auto conversation = HeldText::make(account, std::move(messages));
     if (!body.ok() || !conversation.ok()) return nullptr;
-    service.responses.put(job_->origin.client, job_->identity.id, {*body, *conversation});
+    // The brackets of a list, and a comma, stand before the input.
+    const std::size_t offset = earlier.size() > 2 ? earlier.size() : 1;
+    service.responses.put(job_->origin.client, job_->identity.id,
+                          {.body = *body,
+                           .messages = *conversation,
+                           .input_offset = offset,
+                           .num_input_bytes = job_->input_json.size() - 2});
     return *body;
   }
 
@@ -265,27 +271,48 @@ class ResponseStream : public EventStream {
   bool finished_ = false;
 };
 
-// A request that has been read, and the conversation that it continues.
+// A request whose body is parsed, and the stored responses that it needs.
 struct AskedResponse {
   RequestOrigin origin;
-  ResponseRequest request;
-  SharedText earlier;  // null: none
+  RequestJson body;
+  SharedText earlier;  // the conversation that it continues; null: none
+  ReferencedResponses referenced;
+
+  std::size_t num_stored_bytes() const {
+    std::size_t num_bytes = earlier ? earlier->view().size() : 0;
+    for (const auto& [id, response] : referenced) num_bytes += response.num_bytes();
+    return num_bytes;
+  }
 };
 
-ApiResult<AskedResponse> read_response(ApiService& service, const HttpRequest& request) {
-  auto read = read_logged(service, read_response_request, request.body);
-  if (!read.ok()) return std::move(read).error();
-  AskedResponse asked = {.origin = request.origin(), .request = *std::move(read)};
-  if (const std::string& id = asked.request.previous_response_id; !id.empty()) {
+ApiResult<AskedResponse> find_asked(const ApiService& service, const HttpRequest& request) {
+  auto body = parse_json_body(request.body);
+  if (!body.ok()) return std::move(body).error();
+  AskedResponse asked = {.origin = request.origin(), .body = *std::move(body)};
+  const RequestJson& previous = value_of(asked.body, "previous_response_id");
+  if (previous.is_string() && previous != RequestJson("")) {
+    const auto id = previous.get<std::string>();
     const auto found = service.responses.find(request.client, id);
     if (!found) return no_response("previous_response_id", id);
     asked.earlier = found->messages;
   }
+  auto referenced =
+      find_referenced(service.responses, request.client, value_of(asked.body, "input"));
+  if (!referenced.ok()) return std::move(referenced).error();
+  asked.referenced = *std::move(referenced);
   return asked;
 }
 
-ApiResult<std::unique_ptr<ResponseJob>> prepare_response(ApiService& service, AskedResponse asked) {
-  ResponseRequest& request = asked.request;
+// Makes the job of a request. `generates`: false if only the prompt's tokens are to be counted.
+ApiResult<std::unique_ptr<ResponseJob>> prepare_response(ApiService& service, AskedResponse asked,
+                                                         bool generates) {
+  if (const auto input = asked.body.find("input"); input != asked.body.end()) {
+    if (auto error = resolve_references(asked.referenced, *input)) return std::move(*error);
+  }
+  auto read = read_logged(service, read_response_fields, std::move(asked.body));
+  if (!read.ok()) return std::move(read).error();
+  ResponseRequest& request = *read;
+  request.chat.prompt.is_for_counting = !generates;
   auto job = std::make_unique<ResponseJob>();
   job->service = &service;
   job->earlier = std::move(asked.earlier);
@@ -303,41 +330,47 @@ ApiResult<std::unique_ptr<ResponseJob>> prepare_response(ApiService& service, As
 }
 
 HttpReply start_response(ApiService& service, AskedResponse asked, const Wake& wake) {
-  return start_job(service, prepare_response(service, std::move(asked)), wake,
+  return start_job(service, prepare_response(service, std::move(asked), /*generates=*/true), wake,
                    submit_chat<ResponseStream, PendingResponse, ResponseJob>);
+}
+
+HttpReply tell_count(ApiService& service, std::unique_ptr<ResponseJob> job, const Wake&) {
+  const std::size_t num_tokens = job->prompt_token_ids.size();
+  if (auto error = check_counted(*job, service.model)) return {error_response(*error), {}};
+  return {json_response({{"object", "response.input_tokens"}, {"input_tokens", num_tokens}}), {}};
+}
+
+HttpReply count_response(ApiService& service, AskedResponse asked, const Wake& wake) {
+  return start_job(service, prepare_response(service, std::move(asked), /*generates=*/false), wake,
+                   tell_count);
+}
+
+// Returns the reply of `start`. A short request may need long stored responses, which decide the
+// lane.
+HttpReply start_in_lane(ApiService& service, const HttpRequest& request, const Wake& wake,
+                        HttpReply (*start)(ApiService&, AskedResponse, const Wake&)) {
+  auto asked = find_asked(service, request);
+  if (!asked.ok()) return {error_response(asked.error()), {}};
+  const std::size_t num_bytes = request.body.size() + asked->num_stored_bytes();
+  const TextLane lane = lane_of_text(num_bytes);
+  if (lane == lane_of_text(request.body.size())) return start(service, *std::move(asked), wake);
+  HeldBytes kept(request.held);
+  if (const Status room = kept.grow(static_cast<std::int64_t>(num_bytes)); !room.ok())
+    return {error_response(api_error(room)), {}};
+  auto work = [&service, wake, start, asked = *std::move(asked), kept = std::move(kept)]() mutable {
+    return start(service, std::move(asked), wake);
+  };
+  return service.text_workers.run({.lane = lane, .num_bytes = num_bytes}, wake, std::move(work));
 }
 
 }  // namespace
 
 HttpReply handle_responses(ApiService& service, const HttpRequest& request, const Wake& wake) {
-  auto asked = read_response(service, request);
-  if (!asked.ok()) return {error_response(asked.error()), {}};
-  // A short request may continue a long conversation, which decides the lane.
-  const std::size_t num_earlier = asked->earlier ? asked->earlier->view().size() : 0;
-  const std::size_t num_bytes = request.body.size() + num_earlier;
-  const TextLane lane = lane_of_text(num_bytes);
-  if (lane == lane_of_text(request.body.size()))
-    return start_response(service, *std::move(asked), wake);
-  HeldBytes kept(request.held);
-  if (const Status room = kept.grow(static_cast<std::int64_t>(num_bytes)); !room.ok())
-    return {error_response(api_error(room)), {}};
-  auto work = [&service, wake, asked = *std::move(asked), kept = std::move(kept)]() mutable {
-    return start_response(service, std::move(asked), wake);
-  };
-  return service.text_workers.run({.lane = lane, .num_bytes = num_bytes}, wake, std::move(work));
+  return start_in_lane(service, request, wake, start_response);
 }
 
-HttpResponse stored_response(const ServerFacts& facts) {
-  const auto found = facts.service.responses.find(facts.client, facts.parameter);
-  if (!found) return error_response(no_response("", facts.parameter));
-  return {.shared_body = found->body};
-}
-
-HttpResponse delete_response(const ServerFacts& facts) {
-  if (!facts.service.responses.erase(facts.client, facts.parameter))
-    return error_response(no_response("", facts.parameter));
-  return json_response(
-      {{"id", facts.parameter}, {"object", "response.deleted"}, {"deleted", true}});
+HttpReply handle_response_count(ApiService& service, const HttpRequest& request, const Wake& wake) {
+  return start_in_lane(service, request, wake, count_response);
 }
 
 }  // namespace pagoda

@@ -4,6 +4,7 @@
 #include "server/base/answer_schema.h"
 #include "server/responses/response_request.h"
 #include "server/responses/responses.h"
+#include "server/responses/stored_responses.h"
 
 namespace pagoda {
 namespace {
@@ -20,6 +21,19 @@ json response_schema() {
                         {"usage", {{"type", "object"}}}});
 }
 
+json response_tokens_schema() {
+  return object_schema(
+      {{"object", {{"const", "response.input_tokens"}}}, {"input_tokens", count_schema()}});
+}
+
+json item_list_schema() {
+  return object_schema({{"object", {{"const", "list"}}},
+                        {"data", list_schema({{"type", "object"}})},
+                        {"first_id", text_or_null_schema()},
+                        {"last_id", text_or_null_schema()},
+                        {"has_more", {{"type", "boolean"}}}});
+}
+
 constexpr Endpoint kResponsesEndpoints[] = {
     {.path = "/v1/responses",
      .read = handle_responses,
@@ -28,18 +42,38 @@ constexpr Endpoint kResponsesEndpoints[] = {
      .summary = "Answers a conversation with items: messages, calls of tools, thoughts",
      .request_schema = {"ResponseRequest", response_request_schema},
      .answer_schema = {"Response", response_schema}},
+    {.path = "/v1/responses/input_tokens",
+     .read = handle_response_count,
+     .operation_id = "countResponseTokens",
+     .summary = "How many tokens the prompt of such a response has",
+     .request_schema = {"ResponseRequest", response_request_schema},
+     .answer_schema = {"ResponseTokens", response_tokens_schema}},
     {.path = "/v1/responses/{response_id}",
      .tell = stored_response,
      .erase = delete_response,
      .operation_id = "getResponse",
      .summary = "A response that is stored",
      .answer_schema = {"Response", response_schema}},
+    {.path = kInputItemsPath,
+     .read = handle_input_items,
+     .is_read_by_get = true,
+     .operation_id = "getResponseInput",
+     .summary = "The items that a stored response answers",
+     .answer_schema = {"ItemList", item_list_schema}},
+};
+
+constexpr UnservedPath kUnservedPaths[] = {
+    {"/v1/responses/{response_id}/cancel",
+     "only responses of 'background' can be cancelled, and no response runs in the background"},
+    {"/v1/responses/compact",
+     "OpenAI compacts a conversation to a text that only its models read; send the items, or a "
+     "summary of them"},
 };
 
 }  // namespace
 
 EndpointTable responses_endpoints() {
-  return {kResponsesEndpoints};
+  return {.endpoints = kResponsesEndpoints, .unserved = kUnservedPaths};
 }
 
 }  // namespace pagoda

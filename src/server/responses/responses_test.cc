@@ -43,6 +43,8 @@ TEST_F(ResponsesTest, AnswersInOpenAisShape) {
                                                  "annotations": [], "logprobs": []}])"));
   EXPECT_GT(body.at("usage").at("input_tokens"), 0);
   EXPECT_EQ(body.at("usage").at("output_tokens_details").at("reasoning_tokens"), 0);
+  EXPECT_EQ(body.at("usage").at("input_tokens_details"),
+            json({{"cached_tokens", 0}, {"cache_write_tokens", 0}}));
 }
 
 TEST_F(ResponsesTest, AnAnswerThatIsCutOffIsIncomplete) {
@@ -174,7 +176,8 @@ TEST_F(ResponsesTest, ErrorsNameTheField) {
       {R"({})", "input"},
       {R"({"input": 1})", "input"},
       {R"({"input": [{"role": "king", "content": "a"}]})", "input"},
-      {R"({"input": [{"type": "item_reference", "id": "1"}]})", "input"},
+      {R"({"input": [{"type": "item_reference", "id": 1}]})", "input"},
+      {R"({"input": [{"type": "compaction", "encrypted_content": "a"}]})", "input"},
       {R"({"input": [{"role": "user", "content": [{"type": "input_image"}]}]})", "input"},
       {R"({"input": "a", "background": true})", "background"},
       {R"({"input": "a", "tools": [{"type": "web_search"}]})", "tools"},
