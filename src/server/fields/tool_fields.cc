@@ -97,6 +97,38 @@ RequestJson nested(const RequestJson& flat) {
 
 }  // namespace
 
+bool is_hosted_type(const RequestJson& type) {
+  constexpr std::string_view kTypes[] = {"apply_patch",
+                                         "code_interpreter",
+                                         "computer",
+                                         "computer_use_preview",
+                                         "custom",
+                                         "file_search",
+                                         "image_generation",
+                                         "local_shell",
+                                         "mcp",
+                                         "namespace",
+                                         "programmatic_tool_calling",
+                                         "shell",
+                                         "tool_search"};
+  // Its newer versions have names with a date.
+  constexpr std::string_view kSearch = "web_search";
+  if (!type.is_string()) return false;
+  const auto& name = type.get_ref<const std::string&>();
+  return name.starts_with(kSearch) ||
+         std::find(std::begin(kTypes), std::end(kTypes), name) != std::end(kTypes);
+}
+
+namespace {
+
+bool has_function(const RequestJson& tools) {
+  return std::any_of(tools.begin(), tools.end(), [](const RequestJson& tool) {
+    return tool.is_object() && value_of(tool, "type") == RequestJson("function");
+  });
+}
+
+}  // namespace
+
 std::optional<ApiError> read_tools(const RequestJson& value, ToolShape shape, ToolUse& use) {
   if (!value.is_array()) return wrong_type("tools", "a list of tools", value);
   if (value.size() > kMaxTools) {
@@ -104,12 +136,15 @@ std::optional<ApiError> read_tools(const RequestJson& value, ToolShape shape, To
                                             value.size()));
   }
   const bool is_flat = shape == ToolShape::kFlat;
+  const bool passes_over = is_flat && has_function(value);
   RequestJson tools = RequestJson::array();
   for (std::size_t i = 0; i < value.size(); ++i) {
     if (!value[i].is_object())
       return tool_error(i, fmt::format("': expected an object, got {}", type_in_words(value[i])));
-    if (value_of(value[i], "type") != RequestJson("function"))
-      return tool_error(i, ".type': only 'function' is supported");
+    const RequestJson& type = value_of(value[i], "type");
+    if (passes_over && is_hosted_type(type)) continue;
+    if (type != RequestJson("function"))
+      return tool_error(i, fmt::format(".type': expected function, got {}", json_text(type)));
     const RequestJson& function = is_flat ? value[i] : value_of(value[i], "function");
     if (!function.is_object()) return tool_error(i, ".function': expected an object");
     if (auto error =

@@ -18,7 +18,12 @@ inline constexpr std::size_t kMaxFunctionNameChars = 256;
 // {"type": "function", "name": ...} in /v1/responses.
 enum class ToolShape : std::uint8_t { kNested, kFlat };
 
-// Reads `tools` alone.
+// Returns whether a tool's type is one of OpenAI's whose calls are no function calls: its servers
+// run them, or a client does that knows the type.
+bool is_hosted_type(const RequestJson& type);
+
+// Reads `tools` alone. Of flat tools, those of hosted types are passed over if there is a function
+// too.
 std::optional<ApiError> read_tools(const RequestJson& value, ToolShape shape, ToolUse& use);
 // Returns the fields, which point into `use`: it must outlive the result.
 std::vector<Field> tool_field_table(ToolUse& use, ToolShape shape);

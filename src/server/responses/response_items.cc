@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "core/json.h"
 #include "server/fields/chat_prompt_fields.h"
 #include "server/fields/field_reader.h"
 #include "server/responses/response_request.h"
@@ -23,6 +24,21 @@ ApiError item_error(std::size_t index, std::string_view rest) {
 
 constexpr std::array<std::string_view, 6> kTextTypes = {
     "input_text", "output_text", "text", "summary_text", "reasoning_text", "refusal"};
+
+// A type of calls of a tool that is no function, as a function's call.
+struct CallType {
+  std::string_view type, function;
+  std::string_view arguments;  // the key of the object with the arguments
+};
+constexpr CallType kCallTypes[] = {{"local_shell_call", "local_shell", "action"},
+                                   {"shell_call", "shell", "action"},
+                                   {"apply_patch_call", "apply_patch", "operation"}};
+constexpr std::array<std::string_view, 4> kOutputTypes = {
+    "custom_tool_call_output", "local_shell_call_output", "shell_call_output",
+    "apply_patch_call_output"};
+constexpr std::array<std::string_view, 2> kSearchTypes = {"web_search_call", "file_search_call"};
+constexpr std::array<std::string_view, 3> kUnreadParts = {"input_image", "input_file",
+                                                          "input_audio"};
 
 template <typename Names>
 bool is_one_of(const RequestJson& value, const Names& names) {
@@ -46,6 +62,23 @@ std::optional<std::string> text_in(const RequestJson& content) {
   return text;
 }
 
+// Says what is wrong with content that has no text.
+std::string unread_content(const RequestJson& content) {
+  if (content.is_array()) {
+    for (const RequestJson& part : content) {
+      if (part.is_object() && is_one_of(value_of(part, "type"), kUnreadParts))
+        return "images, files and audio are not read, only texts";
+    }
+  }
+  return "expected a string, or a list of parts with texts";
+}
+
+// Returns the id by which a call and its output know each other.
+const RequestJson& call_id_of(const RequestJson& item) {
+  const RequestJson& id = value_of(item, "call_id");
+  return id.is_null() ? value_of(item, "id") : id;
+}
+
 // A builder of chat messages from items.
 class MessageBuilder {
  public:
@@ -59,9 +92,7 @@ class MessageBuilder {
     if (type == RequestJson("function_call")) return add_call(index, item);
     if (type == RequestJson("function_call_output")) return add_output(index, item);
     if (type == RequestJson("reasoning")) return add_reasoning(index, item);
-    return item_error(index,
-                      ".type': only message, function_call, function_call_output and reasoning are "
-                      "supported");
+    return add_of_other_tool(index, item, type);
   }
 
   // Ends the list. A thought that no item follows becomes a message of the assistant.
@@ -75,8 +106,7 @@ class MessageBuilder {
     if (!is_one_of(role, kItemRoles))
       return item_error(index, ".role': expected one of system, developer, user and assistant");
     const auto text = text_in(value_of(item, "content"));
-    if (!text)
-      return item_error(index, ".content': expected a string, or a list of parts with texts");
+    if (!text) return item_error(index, ".content': " + unread_content(value_of(item, "content")));
     if (role == RequestJson("assistant")) {
       RequestJson& message = assistant();
       if (message.contains("tool_calls") || !message.at("content").is_null()) {
@@ -96,22 +126,65 @@ class MessageBuilder {
       if (!value_of(item, key).is_string())
         return item_error(index, fmt::format(".{}': expected a string", key));
     }
-    RequestJson& calls = assistant()["tool_calls"];
-    calls.push_back(
-        {{"id", item.at("call_id")},
-         {"type", "function"},
-         {"function", {{"name", item.at("name")}, {"arguments", item.at("arguments")}}}});
+    push_call(item.at("call_id"), item.at("name"), item.at("arguments"));
     return {};
+  }
+
+  void push_call(const RequestJson& id, const RequestJson& name, const RequestJson& arguments) {
+    assistant()["tool_calls"].push_back({{"id", id},
+                                         {"type", "function"},
+                                         {"function", {{"name", name}, {"arguments", arguments}}}});
+  }
+
+  MaybeError add_of_other_tool(std::size_t index, const RequestJson& item,
+                               const RequestJson& type) {
+    if (is_one_of(type, kSearchTypes)) return {};
+    if (type == RequestJson("custom_tool_call")) return add_custom_call(index, item);
+    if (is_one_of(type, kOutputTypes)) return add_other_output(index, item);
+    for (const CallType& known : kCallTypes) {
+      if (type == RequestJson(known.type)) return add_other_call(index, item, known);
+    }
+    return item_error(index, fmt::format(".type': {} is not supported", json_text(type)));
+  }
+
+  MaybeError add_custom_call(std::size_t index, const RequestJson& item) {
+    for (const char* key : {"call_id", "name", "input"}) {
+      if (!value_of(item, key).is_string())
+        return item_error(index, fmt::format(".{}': expected a string", key));
+    }
+    push_call(item.at("call_id"), item.at("name"), {{"input", item.at("input")}});
+    return {};
+  }
+
+  MaybeError add_other_call(std::size_t index, const RequestJson& item, const CallType& type) {
+    const RequestJson& arguments = value_of(item, type.arguments);
+    if (!arguments.is_object())
+      return item_error(index, fmt::format(".{}': expected an object", type.arguments));
+    if (!call_id_of(item).is_string()) return item_error(index, ".call_id': expected a string");
+    push_call(call_id_of(item), type.function, arguments);
+    return {};
+  }
+
+  // Adds the output of a tool that is no function. Its form differs between tools.
+  MaybeError add_other_output(std::size_t index, const RequestJson& item) {
+    if (!call_id_of(item).is_string()) return item_error(index, ".call_id': expected a string");
+    const RequestJson& output = value_of(item, "output");
+    auto text = output.is_null() ? std::string() : text_in(output);
+    push_output(call_id_of(item), text ? *text : json_text(output));
+    return {};
+  }
+
+  void push_output(const RequestJson& id, const std::string& text) {
+    finish();
+    messages_.push_back({{"role", "tool"}, {"tool_call_id", id}, {"content", text}});
   }
 
   MaybeError add_output(std::size_t index, const RequestJson& item) {
     const RequestJson& id = value_of(item, "call_id");
     if (!id.is_string()) return item_error(index, ".call_id': expected a string");
     const auto text = text_in(value_of(item, "output"));
-    if (!text)
-      return item_error(index, ".output': expected a string, or a list of parts with texts");
-    finish();
-    messages_.push_back({{"role", "tool"}, {"tool_call_id", id}, {"content", *text}});
+    if (!text) return item_error(index, ".output': " + unread_content(value_of(item, "output")));
+    push_output(id, *text);
     return {};
   }
 

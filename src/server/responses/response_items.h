@@ -8,9 +8,10 @@
 
 namespace pagoda {
 
-// Reads `input`, a string or a list of items: messages, calls of functions, their outputs, and
+// Reads `input`, a string or a list of items: messages, calls of tools, their outputs, and
 // reasoning. Consecutive items that belong to one message of the assistant become one message.
-// Errors name the item: 'input[2].role'.
+// Calls of OpenAI's other tools become calls of functions; searches are left out, since their items
+// do not hold what was found. Errors name the item: 'input[2].role'.
 std::optional<ApiError> read_input_items(const RequestJson& value, RequestJson& messages);
 
 // Returns the JSON Schema of `input`.

@@ -174,6 +174,10 @@ ApiResult<ResponseRequest> read_response_fields(RequestJson body,
   if (auto error = resolve_prompt(request.chat.tools, request.chat.reasoning, request.chat.prompt))
     return std::move(*error);
   if (request.chat.top_logprobs > 0) request.chat.logprobs = true;
+  for (const RequestJson& tool : request.tools) {
+    const RequestJson& type = value_of(tool, "type");
+    if (is_hosted_type(type)) unknown_names.push_back("tools[].type: " + type.get<std::string>());
+  }
   return request;
 }
 
