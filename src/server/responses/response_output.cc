@@ -8,6 +8,10 @@ namespace {
 using Kind = AnswerPart::Kind;
 using Json = ResponseOutput::Json;
 
+Json thought_part(const std::string& text) {
+  return {{"type", "reasoning_text"}, {"text", text}};
+}
+
 }  // namespace
 
 void ResponseOutput::add(const AnswerPart& part, std::vector<Json>& events) {
@@ -64,9 +68,9 @@ void ResponseOutput::open(Kind kind, const std::string& name, std::vector<Json>&
   Json added = {
       {"type", "response.output_item.added"}, {"output_index", items_.size()}, {"item", item_}};
   events.push_back(std::move(added));
-  if (kind != Kind::kContent) return;
+  if (kind == Kind::kCall) return;
   Json part = event_of_part("response.content_part.added");
-  part["part"] = text_part("", Json::array());
+  part["part"] = kind == Kind::kThought ? thought_part("") : text_part("", Json::array());
   events.push_back(std::move(part));
 }
 
@@ -79,25 +83,29 @@ void ResponseOutput::close(std::string_view status, std::vector<Json>& events) {
     done["arguments"] = item_text_;
     events.push_back(std::move(done));
   } else if (kind_ == Kind::kThought) {
-    item_["content"].push_back({{"type", "reasoning_text"}, {"text", item_text_}});
     Json done = event_of_part("response.reasoning_text.done");
     done["text"] = item_text_;
     events.push_back(std::move(done));
+    close_part(thought_part(item_text_), events);
   } else {
-    const Json part = text_part(item_text_, std::exchange(logprobs_, Json::array()));
-    item_["content"].push_back(part);
+    Json part = text_part(item_text_, std::exchange(logprobs_, Json::array()));
     Json done = event_of_part("response.output_text.done");
     done["text"] = item_text_;
     done["logprobs"] = part.at("logprobs");
     events.push_back(std::move(done));
-    done = event_of_part("response.content_part.done");
-    done["part"] = part;
-    events.push_back(std::move(done));
+    close_part(std::move(part), events);
   }
   item_["status"] = status;
   events.push_back(
       {{"type", "response.output_item.done"}, {"output_index", items_.size()}, {"item", item_}});
   items_.push_back(std::exchange(item_, nullptr));
+}
+
+void ResponseOutput::close_part(Json part, std::vector<Json>& events) {
+  item_["content"].push_back(part);
+  Json done = event_of_part("response.content_part.done");
+  done["part"] = std::move(part);
+  events.push_back(std::move(done));
 }
 
 RequestJson ResponseOutput::message() const {

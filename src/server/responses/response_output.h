@@ -37,6 +37,7 @@ class ResponseOutput {
 
  private:
   void open(AnswerPart::Kind kind, const std::string& name, std::vector<Json>& events);
+  void close_part(Json part, std::vector<Json>& events);
   Json event(std::string_view type) const;
   Json event_of_part(std::string_view type) const;
   Json text_part(const std::string& text, Json logprobs) const;

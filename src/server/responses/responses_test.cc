@@ -140,6 +140,15 @@ TEST_F(ResponsesTest, CallsAndThoughtsAreItems) {
   EXPECT_THAT(prompt(), HasSubstr(R"("function": {"name": "f", "arguments": {"a": 1}})"));
 }
 
+// Returns the types of the parts in all events of a type, each with a space behind it.
+std::string part_types(const std::vector<json>& events, std::string_view type) {
+  std::string types;
+  for (const json& event : events) {
+    if (event.at("type") == type) types += event.at("part").at("type").get<std::string>() + " ";
+  }
+  return types;
+}
+
 // The deltas of an item add up to its text in the whole response.
 TEST_F(ResponsesTest, AStreamTellsEachItem) {
   client_.model().answer_format.thought = ThoughtMarks{"<think>", "</think>"};
@@ -157,6 +166,8 @@ TEST_F(ResponsesTest, AStreamTellsEachItem) {
   EXPECT_EQ(all[1].at("type"), "response.in_progress");
   EXPECT_EQ(all[2].at("type"), "response.output_item.added");
   EXPECT_EQ(all.back().at("type"), "response.completed");
+  EXPECT_EQ(part_types(all, "response.content_part.added"), "reasoning_text output_text ");
+  EXPECT_EQ(part_types(all, "response.content_part.done"), "reasoning_text output_text ");
   const json& output = all.back().at("response").at("output");
   ASSERT_EQ(output.size(), 3u);
   EXPECT_EQ(json(texts[0]), output[0].at("content").at(0).at("text"));
