@@ -136,17 +136,9 @@ Result<EncodedPrompt> encode_chat_prompt(const ServedModel& model, const ChatPro
   return EncodedPrompt{std::move(ids), std::move(rendered)};
 }
 
-Result<int> resolve_max_tokens(const ServedModel& model, int num_prompt_tokens,
-                               std::optional<int> asked, std::optional<int> fallback) {
-  const int max_model_len = model.engine->limits().max_model_len;
-  const int rest = max_model_len - num_prompt_tokens;
-  if (!asked) return std::min(rest, fallback.value_or(rest));
-  if (*asked <= rest) return *asked;
-  return invalid_argument(
-             "'max_tokens' or 'max_completion_tokens' is too large: {}. This model's maximum "
-             "context length is {} tokens and your request has {} input tokens ({} > {} - {}).",
-             *asked, max_model_len, num_prompt_tokens, *asked, max_model_len, num_prompt_tokens)
-      .of_field("max_tokens", "context_length_exceeded");
+int resolve_max_tokens(const ServedModel& model, int num_prompt_tokens, std::optional<int> asked) {
+  const int rest = model.engine->limits().max_model_len - num_prompt_tokens;
+  return std::min(rest, asked.value_or(rest));
 }
 
 }  // namespace pagoda

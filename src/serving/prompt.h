@@ -36,10 +36,9 @@ Result<std::string> render_chat(const ServedModel& model, const ChatPrompt& prom
 Result<std::vector<int>> tokenize_text(const ServedModel& model, std::string_view text,
                                        bool add_special_tokens, std::string_view field);
 
-// Returns `asked`, or `fallback` cut to the rest of the context if nothing is asked for. Absent
-// `fallback`: the rest of the context. An error if `asked` exceeds the rest.
-Result<int> resolve_max_tokens(const ServedModel& model, int num_prompt_tokens,
-                               std::optional<int> asked, std::optional<int> fallback);
+// Returns the most tokens that an answer may have: `asked`, but no more than the context leaves
+// behind the prompt.
+int resolve_max_tokens(const ServedModel& model, int num_prompt_tokens, std::optional<int> asked);
 
 // Returns the length of the longest prompt that leaves room for one token of an answer.
 int most_prompt_tokens(const EngineLimits& limits);

@@ -150,8 +150,9 @@ def test_a_prompt_comes_as_an_argument_or_on_standard_input(tmp_path):
 def test_an_answer_that_was_cut_says_so():
     cut = pagoda("run", TINY, "import", "--max-tokens", 3, "--ignore-eos")
     assert "[the answer stopped at --max-tokens 3]" in cut.stderr.splitlines()
-    full = pagoda("run", TINY, "--prompt-ids", "5,6,7", "--max-model-len", 8, "--ignore-eos")
-    assert "[the answer stopped at the context's end, after 8 tokens]" in full.stderr.splitlines()
+    for beyond in ((), ("--max-tokens", 1000000)):
+        full = pagoda("run", TINY, "--prompt-ids", "5,6,7", "--max-model-len", 8, "--ignore-eos", *beyond)
+        assert "[the answer stopped at the context's end, after 8 tokens]" in full.stderr.splitlines()
     ended = pagoda("run", TINY, "import", "--choice", "import os")
     assert "stopped" not in ended.stderr
 

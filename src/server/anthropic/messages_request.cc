@@ -148,8 +148,8 @@ std::vector<Field> messages_field_table(MessagesRequest& request) {
   std::vector<Field> table = shared_field_table(request.chat.generation);
   table.push_back({.name = "max_tokens",
                    .target = &request.chat.generation.max_tokens,
-                   .range = {.minimum = 1},
-                   .format = kTokenCountFormat});
+                   .range = {.minimum = 1, .saturates = true},
+                   .description = "The answer ends with the context in any case."});
   table.push_back(custom_field("stop_sequences", request, read_stop_sequences, stop_list_schema()));
   table.push_back(
       custom_field("messages", request, read_messages_field, anthropic_messages_schema()));
@@ -177,9 +177,7 @@ std::vector<Field> messages_field_table(MessagesRequest& request) {
   return table;
 }
 
-namespace {
-
-nlohmann::json schema_of_message_fields() {
+nlohmann::json message_count_schema() {
   MessagesRequest request;
   const std::vector<Field> table = messages_field_table(request);
   nlohmann::json schema = fields_schema(table);
@@ -192,17 +190,8 @@ nlohmann::json schema_of_message_fields() {
   return schema;
 }
 
-}  // namespace
-
-nlohmann::json message_count_schema() {
-  nlohmann::json schema = schema_of_message_fields();
-  // The format bounds max_tokens by the context, which matters only if an answer is generated.
-  schema["properties"]["max_tokens"].erase("format");
-  return schema;
-}
-
 nlohmann::json messages_request_schema() {
-  nlohmann::json schema = schema_of_message_fields();
+  nlohmann::json schema = message_count_schema();
   schema["required"].push_back("max_tokens");
   schema["properties"]["max_tokens"]["type"] = "integer";
   return schema;

@@ -19,7 +19,7 @@ struct MessagesRequest {
 
 std::vector<Field> messages_field_table(MessagesRequest& request);
 nlohmann::json messages_request_schema();
-// Describes a request for counting: max_tokens may be missing, or larger than the context.
+// Describes a request for counting: max_tokens may be missing.
 nlohmann::json message_count_schema();
 
 // Reads a body of either endpoint. `generates`: an answer is wanted, so max_tokens is required.

@@ -159,8 +159,7 @@ TEST_F(MessagesTest, WhatIsCountedIsCheckedAsWhatIsAnswered) {
     EXPECT_EQ(client_.refusal(path, ask("say a", more).dump()).at("param"), param) << more;
   const json beyond = ask("say a", {{"stop_token_ids", {1000000}}});
   EXPECT_THAT(client_.refusal(path, json_text(beyond)).at("message"), HasSubstr("stop_token_ids"));
-  for (const json& more : {json{{"guided_choice", {"a"}}}, json{{"max_tokens", 1000000}}})
-    client_.answer(path, ask("say a", more).dump());
+  client_.answer(path, ask("say a", {{"guided_choice", {"a"}}}).dump());
 }
 
 TEST_F(MessagesTest, GrammarsHoldTheText) {

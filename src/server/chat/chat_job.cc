@@ -57,25 +57,23 @@ std::optional<ApiError> prepare_chat(ApiService& service, RequestOrigin origin,
   return resolve_form(service.model, request, encoded->text, job);
 }
 
-ApiResult<GroupRequest> group_request_of(const ChatJob& job, const ServedModel& model) {
+GroupRequest group_request_of(const ChatJob& job, const ServedModel& model) {
   const GenerationFields& fields = job.generation;
   const int num_prompt_tokens = static_cast<int>(job.prompt_token_ids.size());
-  auto max_tokens = resolve_max_tokens(model, num_prompt_tokens, fields.max_tokens, std::nullopt);
-  if (!max_tokens.ok()) return api_error(max_tokens.status());
+  const int max_tokens = resolve_max_tokens(model, num_prompt_tokens, fields.max_tokens);
   std::optional<int> logprobs;
   if (job.logprobs) logprobs = job.top_logprobs;
   GroupRequest request = {.num_echoed_bytes = std::ssize(job.echoed) * fields.sampling.n};
   if (fields.return_token_ids) request.num_echoed_tokens = std::ssize(job.prompt_token_ids);
   request.texts.push_back(
       to_text_request(fields, job.constraints, job.prompt_token_ids,
-                      to_sampling_params(fields, model.defaults, logprobs, *max_tokens)));
+                      to_sampling_params(fields, model.defaults, logprobs, max_tokens)));
   return request;
 }
 
 std::optional<ApiError> check_chat(const ChatJob& job, const ServedModel& model) {
-  auto request = group_request_of(job, model);
-  if (!request.ok()) return std::move(request).error();
-  const SamplingParams& sampling = request->texts.front().generation.sampling;
+  const GroupRequest request = group_request_of(job, model);
+  const SamplingParams& sampling = request.texts.front().generation.sampling;
   const Status checked = validate(sampling, model.engine->limits().vocab_size);
   if (!checked.ok()) return api_error(checked);
   return {};

@@ -42,8 +42,8 @@ std::optional<ApiError> prepare_chat(ApiService& service, RequestOrigin origin,
                                      ChatRequest& request, std::string_view id_prefix,
                                      ChatJob& job);
 
-// Makes the engine requests of a job whose constraints are made. Errors are resolve_max_tokens()'s.
-ApiResult<GroupRequest> group_request_of(const ChatJob& job, const ServedModel& model);
+// Makes the engine requests of a job whose constraints are made.
+GroupRequest group_request_of(const ChatJob& job, const ServedModel& model);
 
 // Returns the error with which submitting a job would always be refused, if any. It serves requests
 // that ask for no answer, so that they are checked like the others.
@@ -56,9 +56,8 @@ std::optional<ApiError> check_counted(ChatJob& job, const ServedModel& model);
 // Submits the job. It is the last argument of start_job() for a Job derived from ChatJob.
 template <typename Stream, typename Whole, typename Job>
 HttpReply submit_chat(ApiService& service, std::unique_ptr<Job> job, const Wake& wake) {
-  auto request = group_request_of(*job, service.model);
-  if (!request.ok()) return {error_response(request.error()), {}};
-  return submit_job<Stream, Whole>(service, std::move(job), *std::move(request), wake);
+  GroupRequest request = group_request_of(*job, service.model);
+  return submit_job<Stream, Whole>(service, std::move(job), std::move(request), wake);
 }
 
 }  // namespace pagoda

@@ -70,6 +70,15 @@ MaybeError read_integer(std::string_view name, const RequestJson& value, const F
                       fmt::format("expected {}, got {}", fmt::join(range.values, " or "), number));
 }
 
+MaybeError read_int(const Field& field, const RequestJson& value, int& out) {
+  if (!field.range.saturates) return read_integer(field.name, value, field.range, out);
+  std::int64_t wide = 0;
+  if (auto error = read_integer(field.name, value, field.range, wide)) return error;
+  using Limits = std::numeric_limits<int>;
+  out = static_cast<int>(std::clamp<std::int64_t>(wide, Limits::min(), Limits::max()));
+  return {};
+}
+
 MaybeError read_number(std::string_view name, const RequestJson& value, const FieldRange& range,
                        float& out) {
   if (!value.is_number()) return wrong_type(name, "a number", value);
@@ -116,11 +125,9 @@ struct Reader {
     *out = value.get<bool>();
     return {};
   }
-  MaybeError operator()(int* out) const {
-    return read_integer(field.name, value, field.range, *out);
-  }
+  MaybeError operator()(int* out) const { return read_int(field, value, *out); }
   MaybeError operator()(std::optional<int>* out) const {
-    return read_integer(field.name, value, field.range, out->emplace());
+    return read_int(field, value, out->emplace());
   }
   MaybeError operator()(std::optional<std::int64_t>* out) const {
     return read_integer(field.name, value, field.range, out->emplace());
@@ -242,7 +249,7 @@ std::optional<ApiError> read_ints(const Field& field, const RequestJson& value,
   out.reserve(value.size());
   for (const RequestJson& item : value) {
     int number = 0;
-    if (auto error = read_integer(field.name, item, field.range, number)) return error;
+    if (auto error = read_int(field, item, number)) return error;
     out.push_back(number);
   }
   return {};

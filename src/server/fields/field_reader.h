@@ -34,6 +34,7 @@ struct FieldRange {
   bool exclusive_minimum = false;
   double maximum = std::numeric_limits<double>::infinity();
   std::span<const int> values = {};  // the only values of an integer; empty: all in the range
+  bool saturates = false;  // an integer of 64 bits above every int is read as the largest int
 };
 
 // Bounds of the length of a string, of a list, and of a list's strings. Characters are Unicode's

@@ -23,7 +23,8 @@ json integer_schema(const Field& field) {
   json schema = {{"type", "integer"}};
   const std::int64_t minimum = static_cast<std::int64_t>(std::max(range.minimum, kMinInt));
   schema["minimum"] = range.exclusive_minimum ? minimum + 1 : minimum;
-  schema["maximum"] = static_cast<std::int64_t>(std::min(range.maximum, kMaxInt));
+  schema["maximum"] = range.saturates ? std::numeric_limits<std::int64_t>::max()
+                                      : static_cast<std::int64_t>(std::min(range.maximum, kMaxInt));
   if (!field.format.empty()) schema["format"] = field.format;
   return schema;
 }

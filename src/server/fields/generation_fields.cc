@@ -16,6 +16,12 @@
 namespace pagoda {
 namespace {
 
+constexpr std::string_view kTokensSchema =
+    R"({"anyOf": [{"enum": [-1, -2]},
+                  {"type": "integer", "minimum": 1, "maximum": 9223372036854775807}]})";
+constexpr std::string_view kTokensOrNoneSchema =
+    R"({"type": "integer", "minimum": -2, "maximum": 9223372036854775807})";
+
 std::string_view stop_schema() {
   static const std::string schema =
       fmt::format(R"({{"anyOf": [{{"type": "string", "minLength": 1, "maxLength": {}}}, {}]}})",
@@ -23,19 +29,30 @@ std::string_view stop_schema() {
   return schema;
 }
 
-std::optional<ApiError> read_n_predict(std::string_view name, const RequestJson& value,
-                                       std::optional<int>& n_predict) {
+// Reads the most tokens of an answer: from `fewest` on, or -1 or -2 for no bound.
+std::optional<ApiError> read_most_tokens(std::string_view name, const RequestJson& value,
+                                         int fewest, std::optional<int>& most) {
   if (!value.is_number()) return wrong_type(name, "an integer", value);
-  const Field field = {.name = name, .range = {.minimum = -2}, .size = {.max_items = 1}};
+  const Field field = {.name = name, .range = {.saturates = true}, .size = {.max_items = 1}};
   std::vector<int> numbers;
   if (auto error = read_ints(field, RequestJson::array({value}), numbers)) return error;
-  if (numbers.front() != 0) {
-    n_predict = numbers.front();
+  const int number = numbers.front();
+  if (number >= fewest || number == -1 || number == -2) {
+    most = number;
     return {};
   }
-  return bad_request(std::string(name),
-                     fmt::format("'{}': expected a number of tokens, or -1, got 0", name),
-                     "out_of_range");
+  return bad_request(
+      std::string(name),
+      fmt::format("'{}': expected at least {}, or -1 for no bound, got {}", name, fewest, number),
+      "out_of_range");
+}
+
+Field most_tokens_field(std::string_view name, std::optional<int>& most, int fewest) {
+  const auto read = [&most, fewest](std::string_view sent, const RequestJson& value) {
+    return read_most_tokens(sent, value, fewest, most);
+  };
+  return {.name = name,
+          .target = CustomField{read, fewest == 0 ? kTokensOrNoneSchema : kTokensSchema}};
 }
 
 std::optional<ApiError> read_stream_options(const RequestJson& value,
@@ -53,9 +70,6 @@ constexpr std::string_view kStreamOptionsSchema =
     R"({"type": "object", "properties": {"include_usage": {"type": ["boolean", "null"]},
         "continuous_usage_stats": {"type": ["boolean", "null"]},
         "include_obfuscation": {"description": "Accepted; changes nothing."}}})";
-constexpr std::string_view kNumPredictSchema =
-    R"({"anyOf": [{"enum": [-1, -2]}, {"type": "integer", "minimum": 1, "maximum": 2147483647,
-        "format": "token-count"}]})";
 
 // Adds the fields that sampling/sampling_fields.h lists.
 struct SamplingFieldAdder {
@@ -135,28 +149,20 @@ void add_answering(std::vector<Field>& table, GenerationFields& f) {
 }
 
 void add_lengths(std::vector<Field>& table, GenerationFields& f, int fewest_tokens) {
-  const FieldRange range = {.minimum = static_cast<double>(fewest_tokens)};
-  table.push_back({.name = "max_tokens",
-                   .target = &f.max_tokens,
-                   .range = range,
-                   .format = kTokenCountFormat,
-                   .description =
-                       "Of the answer. Where it is left out, 16 for a completion and the rest of "
-                       "the context for a chat; 0 only with echo.",
-                   .aliases = {"max_new_tokens"}});
-  table.push_back({.name = "max_completion_tokens",
-                   .target = &f.max_completion_tokens,
-                   .range = range,
-                   .format = kTokenCountFormat,
-                   .description = "The newer name of max_tokens; goes before it."});
-  table.push_back({.name = "n_predict",
-                   .target = CustomField{[&f](std::string_view name, const RequestJson& value) {
-                                           return read_n_predict(name, value, f.n_predict);
-                                         },
-                                         kNumPredictSchema},
-                   .description = "max_tokens, or -1 for the rest of the context.",
-                   .from = "llama.cpp",
-                   .aliases = {"num_predict"}});
+  Field max_tokens = most_tokens_field("max_tokens", f.max_tokens, fewest_tokens);
+  max_tokens.description =
+      "The most tokens of the answer, which ends with the context in any case; -1 is no bound. "
+      "Where it is left out, 16 for a completion and no bound for a chat; 0 only with echo.";
+  max_tokens.aliases = {"max_new_tokens"};
+  table.push_back(std::move(max_tokens));
+  Field newer = most_tokens_field("max_completion_tokens", f.max_completion_tokens, fewest_tokens);
+  newer.description = "The newer name of max_tokens; goes before it.";
+  table.push_back(std::move(newer));
+  Field n_predict = most_tokens_field("n_predict", f.n_predict, 1);
+  n_predict.description = "max_tokens.";
+  n_predict.from = "llama.cpp";
+  n_predict.aliases = {"num_predict"};
+  table.push_back(std::move(n_predict));
 }
 
 // Merges the fields of the answer's length into max_tokens, and refuses contradicting fields.
@@ -169,12 +175,13 @@ std::optional<ApiError> resolve_together(GenerationFields& fields) {
                        "'prompt_logprobs' is not available where 'stream' is true");
   }
   if (fields.max_completion_tokens) fields.max_tokens = fields.max_completion_tokens;
-  if (!fields.n_predict) return {};
-  if (fields.max_tokens && fields.max_tokens != fields.n_predict) {
+  if (fields.n_predict && fields.max_tokens && fields.max_tokens != fields.n_predict) {
     return bad_request("n_predict",
                        "'max_tokens' and 'n_predict' mean the same, but their values differ");
   }
-  if (*fields.n_predict > 0) fields.max_tokens = fields.n_predict;
+  if (fields.n_predict.value_or(0) != 0) fields.max_tokens = fields.n_predict;
+  fields.is_unbounded = fields.max_tokens.value_or(0) < 0;
+  if (fields.is_unbounded) fields.max_tokens.reset();
   return {};
 }
 

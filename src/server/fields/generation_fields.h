@@ -42,7 +42,8 @@ struct GenerationFields {
   std::optional<std::int64_t> seed;
   std::optional<int> max_tokens;
   std::optional<int> max_completion_tokens;  // takes precedence over max_tokens
-  std::optional<int> n_predict;  // llama.cpp's max_tokens; below 0: the rest of the context
+  std::optional<int> n_predict;              // llama.cpp's max_tokens
+  bool is_unbounded = false;                 // max_tokens was -1, and is absent now
   std::vector<std::string> stop;
   bool include_stop_str_in_output = false;
   bool skip_special_tokens = true;

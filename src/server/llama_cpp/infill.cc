@@ -185,10 +185,9 @@ ApiResult<std::unique_ptr<InfillJob>> prepare_infill(ApiService& service,
 HttpReply submit_infill(ApiService& service, std::unique_ptr<InfillJob> job, const Wake& wake) {
   const GenerationFields& fields = job->generation;
   const std::optional<int> asked = job->only_reads ? 1 : fields.max_tokens;
-  auto max_tokens = resolve_max_tokens(
-      service.model, static_cast<int>(job->prompt.token_ids.size()), asked, /*fallback=*/{});
-  if (!max_tokens.ok()) return {error_response(api_error(max_tokens.status())), {}};
-  SamplingParams sampling = to_sampling_params(fields, service.model.defaults, {}, *max_tokens);
+  const int max_tokens =
+      resolve_max_tokens(service.model, static_cast<int>(job->prompt.token_ids.size()), asked);
+  SamplingParams sampling = to_sampling_params(fields, service.model.defaults, {}, max_tokens);
   GroupRequest request;
   request.texts.push_back(
       to_text_request(fields, job->constraints, job->prompt.token_ids, std::move(sampling)));

@@ -55,7 +55,7 @@ std::vector<Field> infill_field_table(SentInfill& sent) {
   std::vector<Field> table = generation_field_table(request.generation, /*fewest_tokens=*/1);
   const auto n_predict = std::ranges::find(table, "n_predict", &Field::name);
   n_predict->target = &request.generation.n_predict;
-  n_predict->range = {.minimum = -1};
+  n_predict->range = {.minimum = -1, .saturates = true};
   n_predict->description =
       "max_tokens, -1 for the rest of the context, or 0 to read the prompt and answer nothing.";
   const FieldSize text = {.max_chars = kMaxTextChars};

@@ -129,7 +129,6 @@ TEST_F(InfillTest, ErrorsNameTheField) {
       {{{"input_extra", {1}}}, "input_extra"},
       {{{"input_extra", {{{"filename", "a"}}}}}, "input_extra"},
       {{{"prompt", {1, 2}}}, "prompt"},
-      {{{"input_prefix", "a"}, {"n_predict", 100000000}}, "max_tokens"},
       {{{"input_prefix", "a"}, {"n_predict", -2}}, "n_predict"},
   };
   for (const auto& [body, param] : cases)

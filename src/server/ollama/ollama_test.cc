@@ -107,7 +107,7 @@ TEST_F(OllamaTest, ARequestWithoutAPromptIsCheckedAndLoadsTheModel) {
   EXPECT_EQ(client_.refusal(path, R"({"model": "other"})", 404).at("code"), "model_not_found");
   const std::pair<const char*, const char*> wrong[] = {
       {R"({"prompt": "", "format": {"no_keyword_of_schemas": true}})", "format"},
-      {R"({"options": {"num_predict": 1000000}})", "max_tokens"},
+      {R"({"options": {"num_predict": 1.5}})", "num_predict"},
       {R"({"logit_bias": {"1000000": 1}})", "logit_bias"}};
   for (const auto& [body, param] : wrong)
     EXPECT_EQ(client_.refusal(path, body).at("param"), param) << body;

@@ -50,8 +50,8 @@ nlohmann::json completion_request_schema() {
   add_rule(schema,
            parse_json(
                R"({"anyOf": [{"required": ["echo"], "properties": {"echo": {"const": true}}},
-      {"properties": {"max_tokens": {"minimum": 1}, "max_completion_tokens": {"minimum": 1},
-                      "max_new_tokens": {"minimum": 1}}}]})"));
+      {"properties": {"max_tokens": {"not": {"const": 0}}, "max_new_tokens": {"not": {"const": 0}},
+                      "max_completion_tokens": {"not": {"const": 0}}}}]})"));
   add_rule(schema, parse_json(R"({"anyOf": [{"properties": {"suffix": {"enum": ["", null]}}},
       {"properties": {"echo": {"enum": [false, null]},
         "prompt": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}}}]})"));

@@ -226,17 +226,15 @@ class CompletionStream : public EventStream {
   bool finished_ = false;
 };
 
-ApiResult<TextRequest> make_text_request(const CompletionJob& job, const ServedModel& model,
-                                         const EncodedPrompt& prompt) {
+TextRequest make_text_request(const CompletionJob& job, const ServedModel& model,
+                              const EncodedPrompt& prompt) {
   const GenerationFields& fields = job.generation;
   std::optional<int> asked = fields.max_tokens;
+  if (!asked && !fields.is_unbounded) asked = kDefaultCompletionTokens;
   if (job.echo_only) asked = 1;
-  std::optional<int> fallback = kDefaultCompletionTokens;
-  if (fields.n_predict) fallback.reset();  // -1: as many as the context has room for
-  auto max_tokens =
-      resolve_max_tokens(model, static_cast<int>(prompt.token_ids.size()), asked, fallback);
-  if (!max_tokens.ok()) return api_error(max_tokens.status());
-  SamplingParams sampling = to_sampling_params(fields, model.defaults, job.logprobs, *max_tokens);
+  const int max_tokens =
+      resolve_max_tokens(model, static_cast<int>(prompt.token_ids.size()), asked);
+  SamplingParams sampling = to_sampling_params(fields, model.defaults, job.logprobs, max_tokens);
   if (fields.echo && job.logprobs && !fields.prompt_logprobs) {
     sampling.prompt_logprobs = job.logprobs;
   }
@@ -273,9 +271,7 @@ HttpReply start(ApiService& service, std::unique_ptr<CompletionJob> job, const W
   const GenerationFields& fields = job->generation;
   GroupRequest request;
   for (const EncodedPrompt& prompt : job->prompts) {
-    auto made = make_text_request(*job, service.model, prompt);
-    if (!made.ok()) return {error_response(made.error()), {}};
-    request.texts.push_back(*std::move(made));
+    request.texts.push_back(make_text_request(*job, service.model, prompt));
     if (fields.echo) request.num_echoed_bytes += std::ssize(prompt.text) * fields.sampling.n;
     if (fields.return_token_ids)
       request.num_echoed_tokens += std::ssize(prompt.token_ids) * fields.sampling.n;

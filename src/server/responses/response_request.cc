@@ -120,8 +120,8 @@ std::vector<Field> response_field_table(ResponseRequest& request) {
                    .description = "The system's message of this response alone."});
   table.push_back({.name = "max_output_tokens",
                    .target = &request.chat.generation.max_tokens,
-                   .range = {.minimum = 1},
-                   .format = kTokenCountFormat});
+                   .range = {.minimum = 1, .saturates = true},
+                   .description = "The response ends with the context in any case."});
   // The schema covers less than is accepted, because it can't know which responses are stored.
   table.push_back(
       custom_field("previous_response_id", request, read_previous_id, R"({"const": ""})"));
