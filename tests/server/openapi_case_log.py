@@ -9,6 +9,10 @@ import threading
 import jsonschema_rs
 import schemathesis
 
+# Fields that ask for a grammar: two of them may ask for the same one.
+_GRAMMARS = {"response_format", "structured_outputs", "json_schema", "format", "grammar", "ebnf", "regex", "guided_json",
+             "guided_regex", "guided_choice", "guided_grammar", "text"}
+
 _log = open(os.environ["PAGODA_CASE_LOG"], "a")
 _lock = threading.Lock()
 _bodies = {}
@@ -16,6 +20,11 @@ _bodies = {}
 
 def _equal(a, b):
     return json.dumps(a) == json.dumps(b) or (a == b and bool not in (type(a), type(b)))
+
+
+def _parts_of(rule):
+    """The properties of which one at least must have a plain value."""
+    return [part.get("properties", {}) for part in rule["not"].get("anyOf", [])]
 
 
 class _Body:
@@ -42,6 +51,9 @@ class _Body:
                 first, second = rule["required"]
                 if first in once and second in once and _equal(once[first], once[second]):
                     del once[second]
+            elif (names := [name for part in _parts_of(rule) for name in part]) and _GRAMMARS.issuperset(names):
+                if all(name in once for name in names):
+                    del once[names[-1]]
             elif '"options"' in json.dumps(rule) and isinstance(once.get("options"), dict):
                 beside, within = (part["properties"] for part in rule["not"]["anyOf"])
                 (option,) = within["options"]["properties"]

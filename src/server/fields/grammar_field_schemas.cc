@@ -100,16 +100,20 @@ json response_format() {
   object_schemas["properties"]["type"] = {{"const", "object"}};
   json text_or_null = text();
   text_or_null["type"] = {"string", "null"};
-  json named = kind("json_schema", "json_schema",
-                    closed({{"name", text_or_null},
-                            {"description", text_or_null},
-                            {"strict", {{"type", {"boolean", "null"}}}},
-                            {"schema", schemas()}},
-                           {"schema"}));
-  named["required"].push_back("json_schema");
+  const json named = closed({{"name", text_or_null},
+                             {"description", text_or_null},
+                             {"strict", {{"type", {"boolean", "null"}}}},
+                             {"schema", schemas()}},
+                            {"schema"});
+  json within = kind("json_schema", "json_schema", named);
+  within["required"].push_back("json_schema");
+  json at_top = named;
+  at_top["properties"]["type"] = {{"const", "json_schema"}};
+  at_top["properties"]["json_schema"] = nothing();
+  at_top["required"].push_back("type");
   return any_of({plain_formats(),
                  kind("json_object", "schema", any_of({nothing(), std::move(object_schemas)})),
-                 std::move(named)});
+                 std::move(within), std::move(at_top)});
 }
 
 // Returns the schema of a structured_outputs object in which only the property `asked` asks for

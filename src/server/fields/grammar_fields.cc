@@ -35,6 +35,8 @@ MaybeError set_grammar(Place place, GrammarKind kind, std::string text, GrammarF
     if (fields.grammar->param == place.param)
       return refusal(place.param,
                      "': expected one of json, json_object, regex, choice and grammar, got more");
+    const GrammarSpec& other = fields.grammar->spec;
+    if (other.kind == kind && other.text == text) return {};
     return refusal(place.param,
                    fmt::format("' and '{}' must not both be there", fields.grammar->param));
   }
@@ -102,23 +104,34 @@ MaybeError read_white_space(Place place, const RequestJson& value, GrammarFields
   return set_white_space(place, value.get<std::string>(), fields);
 }
 
-MaybeError read_json_schema(const RequestJson& format, GrammarFields& fields) {
-  const auto entry = format.find("json_schema");
-  if (entry == format.end() || !entry->is_object())
-    return refusal(kResponseFormat, ".json_schema': expected an object with a 'schema'");
-  for (const auto& [name, value] : entry->items()) {
+// Returns whether a response_format has its schema beside the type instead of in `json_schema`.
+bool has_schema_at_top(const RequestJson& format) {
+  return is_neutral(value_of(format, "json_schema")) && !is_neutral(value_of(format, "schema"));
+}
+
+// Reads a schema with its name. `at`: the path of the object that holds them.
+MaybeError read_named_schema(std::string_view at, const RequestJson& entry, GrammarFields& fields) {
+  const auto wrong = [at](std::string_view name, std::string_view expected) {
+    return refusal(kResponseFormat, fmt::format("{}.{}': expected {}", at, name, expected));
+  };
+  for (const auto& [name, value] : entry.items()) {
     const bool is_text = name == "name" || name == "description";
     if (!is_text && name != "strict" && name != "schema")
-      return refusal(kResponseFormat, fmt::format(".json_schema': '{}' is not supported", name));
-    if (is_text && !value.is_string() && !value.is_null())
-      return refusal(kResponseFormat, fmt::format(".json_schema.{}': expected a string", name));
+      return refusal(kResponseFormat, fmt::format("{}': '{}' is not supported", at, name));
+    if (is_text && !value.is_string() && !value.is_null()) return wrong(name, "a string");
     if (name == "strict" && !value.is_boolean() && !value.is_null())
-      return refusal(kResponseFormat, ".json_schema.strict': expected true or false");
+      return wrong(name, "true or false");
   }
-  const auto schema = entry->find("schema");
-  if (schema == entry->end() || !(schema->is_object() || schema->is_boolean()))
-    return refusal(kResponseFormat, ".json_schema.schema': expected a JSON Schema");
-  return read_schema({kResponseFormat, ".json_schema.schema"}, *schema, fields);
+  const RequestJson& schema = value_of(entry, "schema");
+  if (!schema.is_object() && !schema.is_boolean()) return wrong("schema", "a JSON Schema");
+  return read_schema({kResponseFormat, fmt::format("{}.schema", at)}, schema, fields);
+}
+
+MaybeError read_json_schema(const RequestJson& format, GrammarFields& fields) {
+  const RequestJson& entry = value_of(format, "json_schema");
+  if (!entry.is_object())
+    return refusal(kResponseFormat, ".json_schema': expected an object with a 'schema'");
+  return read_named_schema(".json_schema", entry, fields);
 }
 
 // Reads a response_format of type `json_object`. Its schema need not have the type "object".
@@ -143,6 +156,12 @@ MaybeError read_response_format(Place, const RequestJson& format, GrammarFields&
     return refusal(
         kResponseFormat,
         fmt::format(".type': expected one of text, json_object and json_schema, got '{}'", name));
+  }
+  if (name == "json_schema" && has_schema_at_top(format)) {
+    RequestJson entry = format;
+    entry.erase("type");
+    entry.erase("json_schema");
+    return read_named_schema("", entry, fields);
   }
   const std::string_view own =
       name == "json_object" ? "schema" : (name == "json_schema" ? "json_schema" : "type");

@@ -32,6 +32,11 @@ TEST(GrammarFields, EachKindIsRead) {
        R"({"type":"object"})"},
       {R"("response_format": {"type": "json_schema", "json_schema": {"schema": {"b": 1, "a": 2}}})",
        GrammarKind::kJsonSchema, R"({"b":1,"a":2})"},
+      {R"("response_format": {"type": "json_schema", "schema": {"b": 1, "a": 2}})",
+       GrammarKind::kJsonSchema, R"({"b":1,"a":2})"},
+      {R"("response_format": {"type": "json_schema", "name": "n", "description": "d", "strict": true,
+          "schema": {"b": 1}, "json_schema": null})",
+       GrammarKind::kJsonSchema, R"({"b":1})"},
       {R"("structured_outputs": {"json": {"z": {"y": 1, "x": []}}, "regex": null})",
        GrammarKind::kJsonSchema, R"({"z":{"y":1,"x":[]}})"},
       {R"("structured_outputs": {"json": "{\"a\": 1}"})", GrammarKind::kJsonSchema, R"({"a": 1})"},
@@ -60,6 +65,20 @@ TEST(GrammarFields, EachKindIsRead) {
     EXPECT_EQ(grammar->spec.text, text) << fields;
     EXPECT_NE(std::string(fields).find(grammar->param), std::string::npos);
   }
+}
+
+TEST(GrammarFields, TwoNamesMayAskForOneGrammar) {
+  for (const char* fields :
+       {R"("response_format": {"type": "json_schema", "json_schema": {"schema": {"b": 1, "a": 2}}},
+           "guided_json": {"b": 1, "a": 2}, "json_schema": "{\"b\":1,\"a\":2}")",
+        R"("response_format": {"type": "json_object"}, "format": "json")",
+        R"("structured_outputs": {"regex": "a+"}, "guided_regex": "a+", "regex": "a+")",
+        R"("structured_outputs": {"choice": ["a", "b"]}, "guided_choice": ["a", "b"])"}) {
+    EXPECT_TRUE(grammar_of(fields)) << fields;
+  }
+  const auto first = grammar_of(R"("response_format": {"type": "json_object"}, "format": "json")");
+  EXPECT_EQ(first->param, "response_format");
+  EXPECT_TRUE(first->is_for_text);
 }
 
 TEST(GrammarFields, NeutralValuesAskForNothing) {
@@ -96,9 +115,19 @@ TEST(GrammarFields, WhiteSpaceCanBeOffOrByAPattern) {
   EXPECT_EQ(white_space_of(R"("guided_json": {}, "guided_whitespace_pattern": " ?")"), " ?");
 }
 
-TEST(GrammarFields, WhatIsWrongIsNamed) {
+// Expects that each request with such fields is refused, and that the error names the second.
+void expect_refused(const std::vector<std::pair<std::string, std::string>>& cases) {
   ApiClient client;
-  const std::vector<std::pair<std::string, std::string>> cases = {
+  for (const auto& [fields, param] : cases) {
+    const std::string body = R"({"prompt": "a", )" + fields + "}";
+    EXPECT_EQ(client.refusal("/v1/completions", body).at("param"), param) << fields;
+    const std::string chat = R"({"messages": [{"role": "user", "content": "a"}], )" + fields + "}";
+    EXPECT_EQ(client.refusal("/v1/chat/completions", chat).at("param"), param) << fields;
+  }
+}
+
+TEST(GrammarFields, WhatIsWrongIsNamed) {
+  expect_refused({
       {R"("response_format": 5)", "response_format"},
       {R"("response_format": {"type": 5})", "response_format"},
       {R"("response_format": {"type": "structural_tag"})", "response_format"},
@@ -146,16 +175,25 @@ TEST(GrammarFields, WhatIsWrongIsNamed) {
       {R"("guided_regex": "[")", "guided_regex"},
       {R"("guided_choice": "a")", "guided_choice"},
       {R"("guided_grammar": "x")", "guided_grammar"},
+  });
+}
+
+TEST(GrammarFields, WhatIsWrongTogetherIsNamed) {
+  expect_refused({
       {R"("regex": "a", "json_schema": {})", "regex"},
+      {R"("regex": "a", "guided_regex": "b")", "guided_regex"},
+      {R"("regex": "a", "grammar": "a")", "regex"},
+      {R"("response_format": {"type": "json_object"}, "guided_json": {"type": "string"})",
+       "guided_json"},
+      {R"("response_format": {"type": "json_schema", "schema": []})", "response_format"},
+      {R"("response_format": {"type": "json_schema", "schema": {}, "name": 5})", "response_format"},
+      {R"("response_format": {"type": "json_schema", "schema": {}, "lenient": true})",
+       "response_format"},
+      {R"("response_format": {"type": "json_schema", "schema": {}, "json_schema": {"schema": {}}})",
+       "response_format"},
       {R"("structured_outputs": {"regex": "a"}, "response_format": {"type": "json_object"})",
        "structured_outputs"},
-  };
-  for (const auto& [fields, param] : cases) {
-    const std::string body = R"({"prompt": "a", )" + fields + "}";
-    EXPECT_EQ(client.refusal("/v1/completions", body).at("param"), param) << fields;
-    const std::string chat = R"({"messages": [{"role": "user", "content": "a"}], )" + fields + "}";
-    EXPECT_EQ(client.refusal("/v1/chat/completions", chat).at("param"), param) << fields;
-  }
+  });
 }
 
 TEST(GrammarFields, AChoiceIsNoLongerThanItsSchemaSays) {
