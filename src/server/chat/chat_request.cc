@@ -31,6 +31,7 @@ nlohmann::json chat_request_schema() {
   const std::vector<Field> table = chat_field_table(request);
   nlohmann::json schema = generation_schema(table);
   describe_prompt_together(schema);
+  describe_tools_together(schema);
   add_rule(
       schema,
       parse_json(

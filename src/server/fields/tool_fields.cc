@@ -158,6 +158,10 @@ std::optional<ApiError> read_tools(const RequestJson& value, ToolShape shape, To
 
 namespace {
 
+ApiError choice_without_tools() {
+  return bad_request("tool_choice", "'tool_choice' needs 'tools'", "missing_required_parameter");
+}
+
 std::string_view example_of(ToolShape shape) {
   return shape == ToolShape::kFlat ? R"({"type": "function", "name": ...})"
                                    : R"({"type": "function", "function": {"name": ...}})";
@@ -171,7 +175,8 @@ std::optional<std::string> named_function(const RequestJson& value, ToolShape sh
   return value_of(function, "name").get<std::string>();
 }
 
-// Reads a choice {"mode": ..., "tools": [...]}. `at`: its path in tool_choice.
+// Reads a choice {"mode": ..., "tools": [...]}. `at`: its path in tool_choice. The request's tools
+// have been read.
 MaybeError read_allowed(const RequestJson& choice, std::string_view at, ToolShape shape,
                         ToolUse& use) {
   const auto wrong = [at](std::string_view key, std::string_view expected) {
@@ -193,6 +198,7 @@ MaybeError read_allowed(const RequestJson& choice, std::string_view at, ToolShap
                    fmt::format("a function as {}", example_of(shape)));
     use.allowed.push_back(*std::move(name));
   }
+  if (use.tools.empty()) return choice_without_tools();
   use.mode = must_call ? ToolMode::kRequired : ToolMode::kAuto;
   if (tools.empty()) use.mode = ToolMode::kNone;
   return {};
@@ -245,9 +251,14 @@ std::vector<Field> tool_field_table(ToolUse& use, ToolShape shape) {
   };
 }
 
+void describe_tools_together(nlohmann::json& schema) {
+  add_rule(schema,
+           parse_json(R"({"anyOf": [{"properties": {"tool_choice": {"type": ["string", "null"]}}},
+      {"required": ["tools"], "properties": {"tools": {"type": "array", "minItems": 1}}}]})"));
+}
+
 std::optional<ApiError> check_together(const ToolUse& use) {
-  if (use.mode == ToolMode::kRequired && use.tools.empty())
-    return bad_request("tool_choice", "'tool_choice' needs 'tools'", "missing_required_parameter");
+  if (use.mode == ToolMode::kRequired && use.tools.empty()) return choice_without_tools();
   std::set<std::string_view> known;
   for (const ToolDefinition& tool : use.tools) known.insert(tool.name);
   std::vector<std::string> names = use.allowed;

@@ -27,6 +27,9 @@ bool is_hosted_type(const RequestJson& type);
 std::optional<ApiError> read_tools(const RequestJson& value, ToolShape shape, ToolUse& use);
 // Returns the fields, which point into `use`: it must outlive the result.
 std::vector<Field> tool_field_table(ToolUse& use, ToolShape shape);
+// Adds the rule that allowed_tools need tools to `schema`, the JSON Schema of a table with these
+// fields.
+void describe_tools_together(nlohmann::json& schema);
 // Refuses a choice that requires calls without tools, or names a function that is no tool.
 std::optional<ApiError> check_together(const ToolUse& use);
 

@@ -48,6 +48,7 @@ nlohmann::json tokenize_request_schema() {
   TokenizeRequest request;
   nlohmann::json schema = fields_schema(tokenize_field_table(request));
   describe_prompt_together(schema);
+  describe_tools_together(schema);
   add_rule(schema, parse_json(R"({"anyOf": [
       {"required": ["prompt"], "properties": {"prompt": {"type": "string"}, "messages": {"type": "null"}}},
       {"required": ["messages"], "properties": {"messages": {"type": "array"}, "prompt": {"type": "null"}}}]})"));

@@ -160,6 +160,7 @@ nlohmann::json response_request_schema() {
   const std::vector<Field> table = response_field_table(request);
   nlohmann::json schema = fields_schema(table);
   describe_options(schema, table);
+  describe_tools_together(schema);
   describe_grammars_together(schema, parse_json(R"({"properties": {"text": {"properties": {
       "format": {"anyOf": [{"type": "null"}, {"properties": {"type": {"const": "text"}}}]}}}}})"));
   return schema;

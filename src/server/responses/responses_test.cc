@@ -229,6 +229,10 @@ TEST_F(ResponsesTest, AllowedToolsMayBeCalled) {
   EXPECT_NE(client_.engine().last_request().mask_source, nullptr);
   body["tool_choice"]["tools"][0]["name"] = "g";
   EXPECT_EQ(client_.refusal(kResponsesPath, json_text(body)).at("param"), "tool_choice");
+  body["tool_choice"] = {{"type", "allowed_tools"}, {"mode", "auto"}, {"tools", json::array()}};
+  body.erase("tools");
+  EXPECT_EQ(client_.refusal(kResponsesPath, json_text(body)).at("message"),
+            "'tool_choice' needs 'tools'");
 }
 
 TEST_F(ResponsesTest, VerbosityChangesNothing) {
