@@ -131,6 +131,11 @@ void add_answering(std::vector<Field>& table, GenerationFields& f) {
       {.name = "echo",
        .target = &f.echo,
        .description = "Puts the prompt (in chat: the last message) before the answer."},
+      {.name = "best_of",
+       .target = &f.best_of,
+       .range = {.minimum = 1},
+       .description = "Answers to choose from: as many as n, or 1. The schema takes 1 alone.",
+       .from = "OpenAI"},
       {.name = "prompt_logprobs",
        .target = &f.prompt_logprobs,
        .range = {.minimum = 0, .maximum = kMaxLogprobs},
@@ -173,6 +178,12 @@ std::optional<ApiError> resolve_together(GenerationFields& fields) {
   if (fields.stream && fields.prompt_logprobs) {
     return bad_request("prompt_logprobs",
                        "'prompt_logprobs' is not available where 'stream' is true");
+  }
+  const int n = fields.sampling.n;
+  if (const int best_of = fields.best_of.value_or(1); best_of != 1 && best_of != n) {
+    return bad_request("best_of",
+                       fmt::format("'best_of': expected as many as 'n', {}, got {}", n, best_of),
+                       "unsupported_parameter");
   }
   if (fields.max_completion_tokens) fields.max_tokens = fields.max_completion_tokens;
   if (fields.n_predict && fields.max_tokens && fields.max_tokens != fields.n_predict) {
@@ -282,6 +293,7 @@ nlohmann::json generation_schema(const std::vector<Field>& table) {
   add_rule(schema, parse_json(R"({"anyOf": [{"properties": {"max_tokens": {"type": "null"},
           "max_new_tokens": {"type": "null"}, "max_completion_tokens": {"type": "null"}}},
       {"properties": {"n_predict": {"type": "null"}, "num_predict": {"type": "null"}}}]})"));
+  add_rule(schema, parse_json(R"({"properties": {"best_of": {"enum": [1, null]}}})"));
   describe_grammars_together(schema, nullptr);
   return schema;
 }

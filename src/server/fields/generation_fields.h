@@ -54,6 +54,7 @@ struct GenerationFields {
   GrammarFields grammar;
   // Set by chats, whose answers may hold thoughts.
   std::optional<ThoughtBudgetOptions> thought_budget;
+  std::optional<int> best_of;  // OpenAI's: the answers that the best n are chosen from
   bool echo = false;
   bool stream = false;
   std::optional<StreamOptions> stream_options;

@@ -192,6 +192,24 @@ TEST(KnownFields, NamesOfOtherServersSetWhatTheyMean) {
   EXPECT_EQ(client.engine().last_request().sampling.max_tokens, 2048 - 5);
 }
 
+TEST(KnownFields, AsManyAnswersMayBeChosenFromAsAreAskedFor) {
+  ApiClient client;
+  for (const int best_of : {1, 3}) {
+    const std::string fields = fmt::format(R"("n": 3, "best_of": {})", best_of);
+    EXPECT_EQ(client.answer("/v1/completions", R"({"prompt": "say a", )" + fields + "}")
+                  .at("choices")
+                  .size(),
+              3u);
+    client.answer("/v1/chat/completions", chat_with(fields));
+  }
+  for (const char* fields :
+       {R"("n": 3, "best_of": 4)", R"("n": 3, "best_of": 2)", R"("best_of": 2)"}) {
+    const json error = client.refusal("/v1/chat/completions", chat_with(fields));
+    EXPECT_EQ(error.at("param"), "best_of") << fields;
+    EXPECT_EQ(error.at("code"), "unsupported_parameter") << fields;
+  }
+}
+
 TEST(KnownFields, OllamasOptionsAreTakenAsIfTheyStoodBesideIt) {
   ApiClient client;
   client.answer("/v1/chat/completions",
