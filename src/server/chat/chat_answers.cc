@@ -25,6 +25,13 @@ std::string make_call_id(const ServedModel& model) {
   return is_short ? digits.substr(0, 9) : "call_" + digits.substr(0, 24);
 }
 
+template <typename Choices>
+int num_thought_tokens(const Choices& choices) {
+  int sum = 0;
+  for (const auto& choice : choices) sum += choice.reader.num_thought_tokens();
+  return sum;
+}
+
 json call_json(const std::string& id, const std::string& name, const std::string& arguments) {
   return {
       {"id", id}, {"type", "function"}, {"function", {{"name", name}, {"arguments", arguments}}}};
@@ -34,6 +41,9 @@ json call_json(const std::string& id, const std::string& name, const std::string
 
 std::vector<AnswerPart> ChoiceReader::parts_of(const TextPiece& piece) {
   std::vector<AnswerPart> parts = reader_.parts_of(piece);
+  // A piece's tokens belong to its first part.
+  if (!parts.empty() && parts.front().kind == Kind::kThought)
+    num_thought_tokens_ += static_cast<int>(piece.token_ids.size());
   if (!is_thought_told_)
     std::erase_if(parts, [](const AnswerPart& part) { return part.kind == Kind::kThought; });
   return parts;
@@ -115,7 +125,7 @@ json PendingChat::body() const {
   result["choices"] = json::array();
   for (std::size_t i = 0; i < choices_.size(); ++i)
     result["choices"].push_back(choice_json(static_cast<int>(i), choices_[i]));
-  result["usage"] = usage_json(group_->usage());
+  result["usage"] = usage_json(group_->usage(), num_thought_tokens(choices_));
   const GenerationFields& fields = job_->generation;
   if (fields.return_token_ids) result["prompt_token_ids"] = job_->prompt_token_ids;
   if (fields.prompt_logprobs)
@@ -219,8 +229,12 @@ json ChatStream::delta_of(Choice& choice, AnswerPart part) const {
 std::string ChatStream::usage_event() const {
   json chunk = job_->identity.head("chat.completion.chunk");
   chunk["choices"] = json::array();
-  chunk["usage"] = usage_json(group_->usage());
+  chunk["usage"] = usage();
   return sse_event(chunk);
+}
+
+json ChatStream::usage() const {
+  return usage_json(group_->usage(), num_thought_tokens(choices_));
 }
 
 json ChatStream::make_chunk(json choice) const {
@@ -228,7 +242,7 @@ json ChatStream::make_chunk(json choice) const {
   chunk["choices"] = json::array();
   chunk["choices"].push_back(std::move(choice));
   if (job_->stream_options().continuous_usage_stats) {
-    chunk["usage"] = usage_json(group_->usage());
+    chunk["usage"] = usage();
   } else if (job_->stream_options().include_usage) {
     chunk["usage"] = nullptr;
   }

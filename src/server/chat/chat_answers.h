@@ -28,10 +28,13 @@ class ChoiceReader {
   // Returns OpenAI's finish_reason: tool_calls if an answer stops after calls.
   nlohmann::json finish_reason(FinishReason reason) const;
   bool has_calls() const { return reader_.has_calls(); }
+  // Returns the number of tokens of thoughts so far, told or not.
+  int num_thought_tokens() const { return num_thought_tokens_; }
 
  private:
   AnswerReader reader_;
   bool is_thought_told_;
+  int num_thought_tokens_ = 0;
 };
 
 // A reply that waits for all choices and holds them in one JSON object.
@@ -92,6 +95,7 @@ class ChatStream : public EventStream {
   std::string piece_events(const ChoicePiece& choice_piece);
   nlohmann::json delta_of(Choice& choice, AnswerPart part) const;
   std::string usage_event() const;
+  nlohmann::json usage() const;
   nlohmann::json make_chunk(nlohmann::json choice) const;
 
   std::unique_ptr<ChatJob> job_;

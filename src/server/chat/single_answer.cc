@@ -8,8 +8,6 @@ std::optional<ApiError> SingleAnswer::take(
     const TextPiece& piece = choice_piece.piece;
     if (auto error = failure_of(piece)) return error;
     const std::vector<AnswerPart> parts = reader_.parts_of(piece);
-    const bool is_thought = !parts.empty() && parts.front().kind == AnswerPart::Kind::kThought;
-    if (is_thought) num_thought_tokens_ += static_cast<int>(piece.token_ids.size());
     for (const AnswerPart& part : parts) on_part(part, piece);
     if (piece.finish_reason != FinishReason::kNone) last_ = piece;
   }

@@ -29,13 +29,12 @@ class SingleAnswer {
   bool has_calls() const { return reader_.has_calls(); }
   // Returns the stop string that ended the answer, if one did.
   const std::optional<std::string>& stop_string() const { return last_.stop_string; }
-  int num_thought_tokens() const { return num_thought_tokens_; }
+  int num_thought_tokens() const { return reader_.num_thought_tokens(); }
 
  private:
   std::unique_ptr<GenerationGroup> group_;
   ChoiceReader reader_;
   TextPiece last_;
-  int num_thought_tokens_ = 0;
 };
 
 }  // namespace pagoda

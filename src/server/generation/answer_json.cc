@@ -7,11 +7,23 @@
 
 #include "core/clock.h"
 #include "core/json.h"
+#include "core/version.h"
 #include "server/base/json_body.h"
 
 namespace pagoda {
 
 using nlohmann::json;
+
+namespace {
+
+// Returns OpenAI's name for what computed an answer: the release and the commit.
+const std::string& system_fingerprint() {
+  static const std::string fingerprint =
+      fmt::format("pagoda-{}{}{}", version(), commit().empty() ? "" : "-", commit());
+  return fingerprint;
+}
+
+}  // namespace
 
 AnswerIdentity AnswerIdentity::make(std::string_view prefix, std::string model) {
   return {std::string(prefix) + random_hex_digits(), std::move(model),
@@ -26,14 +38,19 @@ std::string random_hex_digits() {
 }
 
 json AnswerIdentity::head(std::string_view object) const {
-  return {{"id", id}, {"object", object}, {"created", created}, {"model", model}};
+  return {{"id", id},
+          {"object", object},
+          {"created", created},
+          {"model", model},
+          {"system_fingerprint", system_fingerprint()}};
 }
 
-json usage_json(const Usage& usage) {
+json usage_json(const Usage& usage, int num_thought_tokens) {
   return {{"prompt_tokens", usage.num_prompt_tokens},
           {"completion_tokens", usage.num_completion_tokens},
           {"total_tokens", usage.num_prompt_tokens + usage.num_completion_tokens},
-          {"prompt_tokens_details", {{"cached_tokens", usage.num_cached_tokens}}}};
+          {"prompt_tokens_details", {{"cached_tokens", usage.num_cached_tokens}}},
+          {"completion_tokens_details", {{"reasoning_tokens", num_thought_tokens}}}};
 }
 
 json finish_reason_json(FinishReason reason) {

@@ -24,7 +24,8 @@ struct AnswerIdentity {
 // Returns 32 random hexadecimal digits.
 std::string random_hex_digits();
 
-nlohmann::json usage_json(const Usage& usage);
+// Returns OpenAI's usage. num_thought_tokens: how many of the answer's tokens are thoughts.
+nlohmann::json usage_json(const Usage& usage, int num_thought_tokens = 0);
 
 // Returns the finish reason's name; null while the answer is being generated.
 nlohmann::json finish_reason_json(FinishReason reason);

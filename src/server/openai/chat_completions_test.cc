@@ -37,6 +37,25 @@ TEST_F(ChatCompletionsTest, AnswersInOpenAisShape) {
                                                  "logprobs": null, "finish_reason": "stop", "stop_reason": null}])"));
 }
 
+TEST_F(ChatCompletionsTest, UsageCountsTheTokensOfThoughts) {
+  ApiClient client({.thinks = true});
+  const auto usage_of = [&](const std::string& more) {
+    return client.answer(kPath, ask("say <think>So. </think> Yes.", R"("n": 2)" + more))
+        .at("usage");
+  };
+  const json usage = usage_of("");
+  const int num_tokens = usage.at("completion_tokens_details").at("reasoning_tokens");
+  EXPECT_GT(num_tokens, 2);
+  EXPECT_LT(num_tokens, usage.at("completion_tokens"));
+  EXPECT_EQ(usage_of(R"(, "include_reasoning": false)"), usage);
+  const json in_content = usage_of(R"(, "reasoning_format": "none")");
+  EXPECT_EQ(in_content.at("completion_tokens_details").at("reasoning_tokens"), 0);
+  const auto events = client.events(
+      kPath, ask("say <think>So. </think> Yes.",
+                 R"("n": 2, "stream": true, "stream_options": {"include_usage": true})"));
+  EXPECT_EQ(events.back().at("usage"), usage);
+}
+
 TEST_F(ChatCompletionsTest, MessagesGoThroughTheTemplate) {
   EXPECT_EQ(
       prompt_of(

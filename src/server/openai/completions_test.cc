@@ -45,6 +45,7 @@ TEST_F(CompletionsTest, AnswersInOpenAisShape) {
   EXPECT_TRUE(body.at("id").get<std::string>().starts_with("cmpl-"));
   EXPECT_EQ(body.at("object"), "text_completion");
   EXPECT_EQ(body.at("model"), "other-name");
+  EXPECT_TRUE(body.at("system_fingerprint").get<std::string>().starts_with("pagoda-"));
   EXPECT_EQ(body.at("choices"), parse_json(R"([{"index": 0, "text": "hello", "logprobs": null,
                                                  "finish_reason": "stop", "stop_reason": null}])"));
   const json& usage = body.at("usage");

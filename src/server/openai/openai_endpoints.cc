@@ -15,9 +15,11 @@ namespace {
 using nlohmann::json;
 
 json usage_schema() {
-  return object_schema({{"prompt_tokens", count_schema()},
-                        {"completion_tokens", count_schema()},
-                        {"total_tokens", count_schema()}});
+  return object_schema(
+      {{"prompt_tokens", count_schema()},
+       {"completion_tokens", count_schema()},
+       {"total_tokens", count_schema()},
+       {"completion_tokens_details", object_schema({{"reasoning_tokens", count_schema()}})}});
 }
 
 // Returns an answer's schema. Its choices have the properties of `choice` and those of all choices.
@@ -29,6 +31,7 @@ json answer_schema(const char* object, json choice) {
                         {"object", {{"const", object}}},
                         {"created", count_schema()},
                         {"model", text_schema()},
+                        {"system_fingerprint", text_schema()},
                         {"choices", list_schema(object_schema(std::move(choice)))},
                         {"usage", usage_schema()}});
 }
