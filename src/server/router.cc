@@ -33,6 +33,11 @@ std::optional<ApiError> error_of_target(const HttpRequest& head, const std::stri
     return ApiError{415, fmt::format("Content-Type: expected application/json, got {}", type), "",
                     "unsupported_media_type"};
   }
+  const auto encoding = head.header("content-encoding");
+  if (is_post && has_body && !encoding.empty() && encoding != "identity") {
+    return ApiError{415, fmt::format("Content-Encoding: expected none, got {}", encoding), "",
+                    "unsupported_media_type"};
+  }
   return {};
 }
 

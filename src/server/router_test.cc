@@ -187,6 +187,21 @@ TEST(Router, ABodyThatIsNotJsonByItsTypeIsRefused) {
             200);
 }
 
+TEST(Router, ABodyThatIsPackedIsRefused) {
+  ApiClient client;
+  const auto ask = [&](const std::string& path, const std::string& encoding) {
+    return client.send({.method = "POST",
+                        .path = path,
+                        .headers = {{"content-encoding", encoding}},
+                        .body = R"({"prompt": "say a"})"});
+  };
+  for (const char* path : {"/v1/completions", "/v1/messages", "/api/chat", "/tokenize"})
+    EXPECT_EQ(ask(path, "gzip").status, 415) << path;
+  EXPECT_EQ(parsed(ask("/tokenize", "br")).at("error").at("message"),
+            "Content-Encoding: expected none, got br");
+  EXPECT_EQ(ask("/v1/completions", "identity").status, 200);
+}
+
 TEST(Router, TokenizesAndBack) {
   ApiClient client;
   const json tokens =
