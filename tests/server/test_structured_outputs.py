@@ -217,6 +217,7 @@ def test_structured_outputs(server, constraint, pattern):
     ({"response_format": {"type": "json_schema"}}, "response_format", "json_schema"),
     ({"response_format": {"type": "xml"}}, "response_format", "xml"),
     ({"structured_outputs": {"regex": "(a"}}, "structured_outputs", "regex"),
+    ({"structured_outputs": {"regex": "[a-z]+"}, "allowed_token_ids": [0]}, "allowed_token_ids", "'structured_outputs'"),
     ({"structured_outputs": {"choice": []}}, "structured_outputs", "choice"),
     ({"structured_outputs": {"regex": "a", "choice": ["b"]}}, "structured_outputs", "one of"),
     ({"structured_outputs": {"structural_tag": "{}"}}, "structured_outputs", "structural_tag"),

@@ -209,6 +209,23 @@ TEST(GrammarFields, AChoiceIsNoLongerThanItsSchemaSays) {
   EXPECT_EQ(error->message, "'guided_choice': expected at most 1024 in the list, got 1025");
 }
 
+TEST(GrammarFields, TokensThatTheGrammarCannotGoOnWithAreNamedBesideIt) {
+  ApiClient client;
+  client.answer("/v1/completions",
+                R"({"prompt": "say a", "regex": "a+", "allowed_token_ids": [98]})");
+  const auto source = client.engine().last_request().mask_source->clone();
+  std::vector<std::uint32_t> bits(16);
+  TextPiece piece;
+  piece.finish_reason = FinishReason::kError;
+  piece.error = source->fill_mask(bits);
+  const auto error = failure_of(piece);
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->status, 400);
+  EXPECT_EQ(error->param, "allowed_token_ids");
+  EXPECT_EQ(error->message,
+            "'allowed_token_ids': expected a token with which 'regex' can go on, got none");
+}
+
 TEST(GrammarFields, WhatFailsWhileAnAnswerIsDrawnNamesTheField) {
   ApiClient client;
   const GrammarSpec spec = grammar_of(R"("regex": "x{3}")")->spec;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/log.h"
+#include "serving/allowed_tokens.h"
 
 namespace pagoda {
 namespace {
@@ -53,6 +54,11 @@ ApiResult<Constraints> make_constraints(ApiService& service, const GenerationFie
     auto source = service.model.grammars->compile(spec);
     if (!source.ok()) return api_error(source.status(), grammar->param);
     constraints.mask_source = *std::move(source);
+    if (const auto& token_rules = constraints.token_rules;
+        token_rules && !token_rules->allowed_tokens.empty()) {
+      constraints.mask_source = std::make_shared<const AllowedTokens>(
+          constraints.mask_source->clone(), token_rules, grammar->param);
+    }
   }
   if (fields.thought_budget) {
     auto source = ThoughtBudget::make(service.model.tokenizer, *fields.thought_budget,
