@@ -263,6 +263,14 @@ TEST_F(GrammarTest, WrongSchemasAreRefusedWithTheirPlaceAndReason) {
   EXPECT_THAT(refusal_of(R"({"x-guidance": {"lenient": true}})"), HasSubstr("x-guidance"));
   EXPECT_THAT(refusal_of(R"({"type": "array", "uniqueItems": true})"), HasSubstr("uniqueItems"));
   EXPECT_THAT(refusal_of(R"({"$ref": "#/$defs/x"})"), HasSubstr("$ref"));
+  for (const char* circle : {R"({"$ref": "#"})", R"({"allOf": [{"$ref": "#"}]})",
+                             R"({"anyOf": [{"$ref": "#"}, {"$ref": "#"}]})",
+                             R"({"oneOf": [{"$ref": "#"}]})", R"({"not": {"$ref": "#"}})"})
+    EXPECT_THAT(refusal_of(circle),
+                HasSubstr("#: expected a schema behind '$ref', got references"));
+  EXPECT_THAT(refusal_of(R"({"properties": {"a": {"$ref": "#/$defs/b"}},
+                             "$defs": {"b": {"$ref": "#/$defs/c"}, "c": {"$ref": "#/$defs/b"}}})"),
+              HasSubstr("#/$defs/b: expected a schema behind '$ref'"));
   EXPECT_THAT(refusal_of(R"({"$ref": "https://example.com/s"})"), HasSubstr("$ref"));
   EXPECT_THAT(refusal_of(R"({"default": {"minLenght": 1}, "$ref": "#/default"})"),
               HasSubstr("$ref"));
@@ -274,9 +282,20 @@ TEST_F(GrammarTest, WrongSchemasAreRefusedWithTheirPlaceAndReason) {
               HasSubstr("oneOf"));
   EXPECT_THAT(refusal_of(R"({"type": "integer", "minimum": 5, "maximum": 4})"),
               StartsWith("[grammar] "));
-  EXPECT_THAT(refusal_of(R"({"type": "string", "pattern": "(?=a)b"})"), StartsWith("[grammar] "));
+  EXPECT_EQ(refusal_of(R"({"properties": {"a": {"type": "string", "pattern": "(?=a)b"}}})"),
+            "[grammar] #/properties/a: look-around, including look-ahead and look-behind, is not "
+            "supported, at '(?='");
   EXPECT_THAT(refusal_of(R"({"type": "string", "minLength": -1})"), HasSubstr("minLength"));
   EXPECT_THAT(refusal_of(R"({"type": "string", "minLength": "1"})"), HasSubstr("minLength"));
+}
+
+TEST_F(GrammarTest, ReferencesToTheSchemaItselfAreTaken) {
+  const char* lists = R"({"anyOf": [{"$ref": "#"}, {"type": "array", "items": {"$ref": "#"}}]})";
+  EXPECT_TRUE(takes_whole(GrammarKind::kJsonSchema, lists, "[[], [[]]]"));
+  EXPECT_TRUE(takes_whole(GrammarKind::kJsonSchema,
+                          R"({"properties": {"a": {"$ref": "#/$defs/b"}},
+                              "$defs": {"b": {"$ref": "#/$defs/c"}, "c": {"$ref": "#"}}})",
+                          R"({"a": {"a": {}}})"));
 }
 
 TEST_F(GrammarTest, NeutralAndAnnotatingKeywordsChangeNothing) {
@@ -287,7 +306,12 @@ TEST_F(GrammarTest, NeutralAndAnnotatingKeywordsChangeNothing) {
 }
 
 TEST_F(GrammarTest, WrongGrammarsAreRefused) {
-  EXPECT_THAT(refusal(GrammarKind::kRegex, "(a"), StartsWith("[grammar] "));
+  EXPECT_EQ(refusal(GrammarKind::kRegex, "("), "[grammar] invalid regex: unclosed group, at '('");
+  EXPECT_EQ(refusal(GrammarKind::kRegex, "é[a"),
+            "[grammar] invalid regex: unclosed character class, at '['");
+  EXPECT_THAT(refusal(GrammarKind::kRegex, "\\bfoo"), StartsWith("[grammar] invalid regex: look"));
+  EXPECT_EQ(refusal(GrammarKind::kRegex, ""),
+            "[grammar] expected a regular expression, got an empty text");
   EXPECT_THAT(refusal(GrammarKind::kRegex, "\xff"), HasSubstr("UTF-8"));
   EXPECT_THAT(refusal(GrammarKind::kChoice, "[]"), HasSubstr("at least one"));
   EXPECT_THAT(refusal(GrammarKind::kChoice, R"([""])"), HasSubstr("none empty"));

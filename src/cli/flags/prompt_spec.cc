@@ -240,13 +240,14 @@ Result<ToolUse> tools_of(const PromptSpec& spec) {
 // Returns the grammar that is asked for, or none.
 Result<std::optional<GrammarRequest>> grammar_of(const PromptSpec& spec) {
   std::vector<GrammarRequest> asked;
-  const auto add = [&](GrammarKind kind, const std::optional<std::string>& text) {
-    if (text) asked.push_back({.spec = {.kind = kind, .text = *text}, .param = {}});
+  const auto add = [&](const char* flag, GrammarKind kind, const std::optional<std::string>& text) {
+    if (!text) return;
+    asked.push_back({.spec = {.kind = kind, .text = *text, .asked_by = flag}, .param = flag});
   };
-  add(GrammarKind::kJsonSchema, spec.json_schema);
-  add(GrammarKind::kRegex, spec.regex);
-  add(GrammarKind::kContextFree, spec.grammar);
-  if (!spec.choice.empty()) add(GrammarKind::kChoice, json_text(json(spec.choice)));
+  add("--json-schema", GrammarKind::kJsonSchema, spec.json_schema);
+  add("--regex", GrammarKind::kRegex, spec.regex);
+  add("--grammar", GrammarKind::kContextFree, spec.grammar);
+  if (!spec.choice.empty()) add("--choice", GrammarKind::kChoice, json_text(json(spec.choice)));
   if (asked.size() > 1) {
     return invalid_argument(
         "[run] expected one of --json-schema, --regex, --grammar and --choice, got {}",

@@ -22,6 +22,11 @@ json nothing() {
   return {{"enum", {nullptr, false, ""}}};
 }
 
+// Does the same for a regular expression, where an empty text asks for something.
+json no_regex() {
+  return {{"enum", {nullptr, false}}};
+}
+
 json any_of(std::initializer_list<json> schemas) {
   return {{"anyOf", schemas}};
 }
@@ -122,7 +127,7 @@ json structured_outputs_of(const char* asked, const json& schema) {
   const json flag = {{"enum", {nullptr, false, "", true}}};
   json properties = {{"json", {{"type", "null"}}},
                      {"json_object", nothing()},
-                     {"regex", nothing()},
+                     {"regex", no_regex()},
                      {"choice", nothing()},
                      {"grammar", nothing()},
                      {"disable_any_whitespace", flag},
@@ -172,9 +177,9 @@ std::map<std::string_view, FieldSchemas> make_schemas() {
           {"format", asking(any_of({{{"const", "json"}}, type_schemas()}))},
           {"grammar", asking(grammars())},
           {"ebnf", asking(grammars())},
-          {"regex", asking(regexes())},
+          {"regex", {any_of({no_regex(), regexes()}), no_regex()}},
           {"guided_json", asking(schemas())},
-          {"guided_regex", asking(regexes())},
+          {"guided_regex", {any_of({no_regex(), regexes()}), no_regex()}},
           {"guided_choice", asking(choices())},
           {"guided_grammar", asking(grammars())},
           {"guided_whitespace_pattern", {any_of({nothing(), white_spaces()}), json::object()}}};

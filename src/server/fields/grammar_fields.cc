@@ -24,6 +24,13 @@ bool is_neutral(const RequestJson& value) {
   return value.is_null() || value == RequestJson(false) || value == RequestJson("");
 }
 
+// Returns whether the property or field `name` asks for something. An empty regular expression does,
+// and is refused: only the empty answer would match it.
+bool is_asked(std::string_view name, const RequestJson& value) {
+  if (name.ends_with("regex") && value == RequestJson("")) return true;
+  return name == "json" ? !value.is_null() : !is_neutral(value);
+}
+
 // A place in a request: the field `param`, and the path below it (such as ".regex", or "").
 struct Place {
   std::string_view param;
@@ -198,8 +205,7 @@ MaybeError read_structured_outputs(Place, const RequestJson& outputs, GrammarFie
   if (!outputs.is_object() && !outputs.empty())
     return refusal(kStructuredOutputs, "': expected an object");
   for (const auto& [name, value] : outputs.items()) {
-    const bool is_asked = name == "json" ? !value.is_null() : !is_neutral(value);
-    if (!is_asked) continue;
+    if (!is_asked(name, value)) continue;
     if (auto error = read_structured_output(name, value, fields)) return error;
   }
   return {};
@@ -283,7 +289,7 @@ std::vector<Field> grammar_field_table(GrammarFields& fields) {
   std::vector<Field> table;
   for (const GrammarField& field : kGrammarFields) {
     const auto read = [&field, &fields](std::string_view, const RequestJson& value) -> MaybeError {
-      if (is_neutral(value)) return {};
+      if (!is_asked(field.name, value)) return {};
       return field.read({field.name, ""}, value, fields);
     };
     table.push_back({.name = field.name,

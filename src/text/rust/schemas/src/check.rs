@@ -11,6 +11,7 @@ use std::collections::{HashMap, VecDeque};
 
 use serde_json::{Map, Value, json};
 
+use crate::circles::find_circle;
 use crate::document::Document;
 use crate::keywords::{
     Keywords, LISTS, MAPS, REFERENCES, as_count, check, escaped, is_annotation, shortened,
@@ -29,11 +30,20 @@ pub fn check_schema(document: &Document, is_marked: bool) -> Result<Value, Strin
         Translator { document, is_marked, indices: HashMap::new(), pending: VecDeque::new() };
     let mut schema = translator.visit("#", document.root(), Some(&Names::default()))?;
     let mut definitions = Map::new();
+    let mut places = HashMap::new();
     while let Some((place, is_closed)) = translator.pending.pop_front() {
         let target = document.resolve_place(&place)?;
         let names = Names::default();
         let definition = translator.visit(&place, target, is_closed.then_some(&names))?;
-        definitions.insert(definitions.len().to_string(), definition);
+        let name = definitions.len().to_string();
+        definitions.insert(name.clone(), definition);
+        places.insert(name, place);
+    }
+    if let Some(name) = find_circle(&definitions) {
+        let place = &places[name];
+        return Err(format!(
+            "{place}: expected a schema behind '$ref', got references in a circle"
+        ));
     }
     if let Value::Object(keywords) = &mut schema {
         keywords.insert("$defs".into(), definitions.into());

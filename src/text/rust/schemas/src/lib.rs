@@ -2,6 +2,7 @@
 
 mod arrays;
 mod check;
+mod circles;
 mod document;
 mod keywords;
 mod names;

@@ -26,6 +26,8 @@ const MAX_KEPT_BYTES: usize = 1 << 30;
 const MAX_TOKEN_BYTES: usize = 1000;
 const MAX_VOCABULARY_BYTES: usize = 4_000_000;
 const MAX_MESSAGE_CHARS: usize = 400;
+/// The line before a wrong pattern, the marks below it, and the reason, in regex-syntax's errors.
+const DRAWING: &str = "regex parse error:";
 
 struct Shared {
     factory: ParserFactory,
@@ -228,6 +230,9 @@ fn start(
 ) -> Result<(Matcher, Vec<u32>), String> {
     let mut schemas: Vec<(String, JsonGrammar)> = Vec::new();
     let grammar = match kind {
+        GrammarKind::Regex if text.is_empty() => {
+            return Err("expected a regular expression, got an empty text".into());
+        }
         GrammarKind::Regex => TopLevelGrammar::from_regex(&escapes_beyond_ascii(text)?),
         GrammarKind::Choice => TopLevelGrammar::from_lark(choice(text)?),
         GrammarKind::ContextFree => TopLevelGrammar::from_lark(context_free(text)?),
@@ -250,7 +255,10 @@ fn start(
         let found = refused.map(|(rule, schema)| {
             format!("{rule}{}", schema.with_place(&error.to_string(), &limits))
         });
-        found.unwrap_or_else(|| error.to_string())
+        found.unwrap_or_else(|| match kind {
+            GrammarKind::Regex => regex_error(&error.to_string()),
+            _ => error.to_string(),
+        })
     })?;
     parser.bias_computer = Arc::new(LexerMasks::new(
         shared.split_trie.clone(),
@@ -315,11 +323,36 @@ fn copy_bits(from: &[u32], to: &mut [u32]) {
     to[..count].copy_from_slice(&from[..count]);
 }
 
+/// Returns the reason in an error about a client's regular expression. Around it there is Lark that is not the
+/// client's.
+fn regex_error(error: &str) -> String {
+    let error = undrawn(error).unwrap_or_else(|| error.to_string());
+    match error.split_once("(in regex): ") {
+        Some((_, reason)) => format!("invalid regex: {}", reason.lines().next().unwrap_or(reason)),
+        None => error,
+    }
+}
+
+/// Replaces the drawing in an error of regex-syntax by the part of the pattern that it marks. Returns None if there is
+/// no drawing.
+fn undrawn(error: &str) -> Option<String> {
+    let mut lines: Vec<&str> = error.lines().collect();
+    let at = lines.iter().position(|line| line.ends_with(DRAWING))?;
+    let before = lines[at].strip_suffix(DRAWING)?;
+    let [pattern, marks, reason] = lines.get(at + 1..at + 4)? else { return None };
+    let reason = reason.strip_prefix("error: ")?;
+    let begin = marks.find('^')?;
+    let marked: String = pattern.chars().skip(begin).take(marks.trim_end().len() - begin).collect();
+    let said = format!("{before}{reason}, at '{marked}'");
+    lines.splice(at..at + 4, [said.as_str()]);
+    Some(lines.join("\n"))
+}
+
 /// Returns an error as one line of limited length, without the parser state that llguidance appends.
 fn one_line(message: &str) -> String {
     let end = message.find("\n<").unwrap_or(message.len());
-    let lines: Vec<&str> =
-        message[..end].lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let message = undrawn(&message[..end]).unwrap_or_else(|| message[..end].to_string());
+    let lines: Vec<&str> = message.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let mut line: String = lines.join("; ").chars().take(MAX_MESSAGE_CHARS + 1).collect();
     if line.chars().count() > MAX_MESSAGE_CHARS {
         line.pop();
