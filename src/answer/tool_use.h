@@ -22,6 +22,7 @@ struct ToolUse {
   std::string function;              // the function that must be called; "": any
   std::vector<std::string> allowed;  // the only functions that may be called; empty: all
   bool has_parallel_calls = true;
+  bool are_functions = false;  // asked for as OpenAI's older `functions`; so is the call answered
 
   // Returns whether the answer may have calls.
   bool is_allowed() const { return !tools.empty() && mode != ToolMode::kNone; }

@@ -50,7 +50,8 @@ std::vector<AnswerPart> ChoiceReader::parts_of(const TextPiece& piece) {
 }
 
 json ChoiceReader::finish_reason(FinishReason reason) const {
-  if (reason == FinishReason::kStop && has_calls()) return "tool_calls";
+  if (reason == FinishReason::kStop && has_calls())
+    return has_functions_ ? "function_call" : "tool_calls";
   return finish_reason_json(reason);
 }
 
@@ -105,6 +106,11 @@ json PendingChat::message_json(const Choice& choice) const {
   if (!choice.thought.empty()) message["reasoning_content"] = choice.thought;
   if (choice.calls.empty()) return message;
   if (choice.content.empty()) message["content"] = nullptr;
+  if (job_->has_functions) {
+    const Call& call = choice.calls.front();
+    message["function_call"] = {{"name", call.name}, {"arguments", call.arguments}};
+    return message;
+  }
   for (const Call& call : choice.calls)
     message["tool_calls"].push_back(call_json(call.id, call.name, call.arguments));
   return message;
@@ -213,17 +219,24 @@ json ChatStream::delta_of(Choice& choice, AnswerPart part) const {
       return {{"content", std::move(part.text)}};
     case Kind::kThought:
       return {{"reasoning_content", std::move(part.text)}};
-    case Kind::kCall: {
-      json call = call_json(make_call_id(model_), part.text, "");
-      call["index"] = choice.num_calls++;
-      return {{"tool_calls", json::array({std::move(call)})}};
-    }
+    case Kind::kCall:
+      ++choice.num_calls;
+      return call_delta(choice, call_json(make_call_id(model_), part.text, ""));
     case Kind::kArguments:
       break;
   }
-  const json call = {{"index", choice.num_calls - 1},
-                     {"function", {{"arguments", std::move(part.text)}}}};
-  return {{"tool_calls", json::array({call})}};
+  return call_delta(choice, {{"function", {{"arguments", std::move(part.text)}}}});
+}
+
+// Returns the delta of a part of the last call. A function_call is an answer's first call, since it
+// has no place for others.
+json ChatStream::call_delta(const Choice& choice, json call) const {
+  if (job_->has_functions) {
+    if (choice.num_calls > 1) return json::object();
+    return {{"function_call", std::move(call["function"])}};
+  }
+  call["index"] = choice.num_calls - 1;
+  return {{"tool_calls", json::array({std::move(call)})}};
 }
 
 std::string ChatStream::usage_event() const {

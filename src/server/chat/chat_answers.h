@@ -21,7 +21,9 @@ namespace pagoda {
 class ChoiceReader {
  public:
   explicit ChoiceReader(const ChatJob& job)
-      : reader_(job.parsing), is_thought_told_(job.is_thought_told) {}
+      : reader_(job.parsing),
+        is_thought_told_(job.is_thought_told),
+        has_functions_(job.has_functions) {}
 
   // Returns the parts that the next piece yields. The last piece yields all that remain.
   std::vector<AnswerPart> parts_of(const TextPiece& piece);
@@ -34,6 +36,7 @@ class ChoiceReader {
  private:
   AnswerReader reader_;
   bool is_thought_told_;
+  bool has_functions_;
   int num_thought_tokens_ = 0;
 };
 
@@ -94,6 +97,7 @@ class ChatStream : public EventStream {
   std::string role_event(int index);
   std::string piece_events(const ChoicePiece& choice_piece);
   nlohmann::json delta_of(Choice& choice, AnswerPart part) const;
+  nlohmann::json call_delta(const Choice& choice, nlohmann::json call) const;
   std::string usage_event() const;
   nlohmann::json usage() const;
   nlohmann::json make_chunk(nlohmann::json choice) const;

@@ -46,6 +46,7 @@ std::optional<ApiError> prepare_chat(ApiService& service, RequestOrigin origin,
   job.logprobs = request.logprobs;
   job.top_logprobs = request.top_logprobs;
   job.is_thought_told = request.reasoning.is_included;
+  job.has_functions = request.tools.are_functions;
   job.generation.client = job.origin.client;
   const std::string& model_name = job.generation.model;
   if (auto error = check_model_name(service, model_name)) return error;

@@ -22,6 +22,7 @@ struct ChatJob : GenerationJob {
   bool logprobs = false;
   int top_logprobs = 0;
   bool is_thought_told = true;  // false: thoughts are left out of the answer
+  bool has_functions = false;   // the answer's call is a function_call: ToolUse::are_functions
   AnswerIdentity identity;
   std::vector<int> prompt_token_ids;  // kept after submission only if the answer repeats them
   std::string echoed;                 // text that each choice begins with

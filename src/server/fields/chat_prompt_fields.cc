@@ -1,6 +1,7 @@
 #include "server/fields/chat_prompt_fields.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -13,8 +14,8 @@ namespace {
 
 using MaybeError = std::optional<ApiError>;
 
-constexpr std::array<std::string_view, 5> kRoles = {"system", "developer", "user", "assistant",
-                                                    "tool"};
+constexpr std::array<std::string_view, 6> kRoles = {"system",    "developer", "user",
+                                                    "assistant", "tool",      "function"};
 constexpr std::array<std::string_view, 3> kTextParts = {"text", "input_text", "output_text"};
 
 ApiError message_error(std::size_t index, std::string_view rest) {
@@ -132,6 +133,22 @@ MaybeError check_tool_calls(std::string_view name, const RequestJson& calls) {
   return {};
 }
 
+constexpr std::string_view kFunctionCallSchema =
+    R"({"type": "object", "required": ["name"], "properties": {
+        "name": {"type": "string", "maxLength": 16777216},
+        "arguments": {"anyOf": [{"type": "object"}, {"type": "null"}, {"enum": ["", "{}"]}]}}})";
+
+// Checks OpenAI's older `function_call`: what a call of tool_calls has as its function.
+MaybeError check_function_call(std::string_view, const RequestJson& value) {
+  auto error = check_tool_call({{"function", value}});
+  if (!error) return {};
+  error->param = "function_call";
+  constexpr std::string_view kPlace = "'tool_calls[].function";
+  if (error->message.starts_with(kPlace))
+    error->message.replace(0, kPlace.size(), "'function_call");
+  return error;
+}
+
 // Fields of a message beside its role and content. They are checked but not kept, because templates
 // get the message as it was sent.
 struct OtherMessageFields {
@@ -144,19 +161,20 @@ struct OtherMessageFields {
     const auto refused = [](std::string_view name) {
       return Field{.name = name, .target = RefusedField{}};
     };
-    return {text_field("name"),
-            text_field("tool_call_id"),
-            text_field("refusal"),
-            text_field("reasoning"),
-            text_field("reasoning_content"),
-            text_field("thinking"),
-            {.name = "tool_calls", .target = CustomField{check_tool_calls, kToolCallsSchema}},
-            refused("function_call"),
-            refused("audio"),
-            refused("images"),
-            refused("tools"),
-            refused("prefix"),
-            refused("partial")};
+    return {
+        text_field("name"),
+        text_field("tool_call_id"),
+        text_field("refusal"),
+        text_field("reasoning"),
+        text_field("reasoning_content"),
+        text_field("thinking"),
+        {.name = "tool_calls", .target = CustomField{check_tool_calls, kToolCallsSchema}},
+        {.name = "function_call", .target = CustomField{check_function_call, kFunctionCallSchema}},
+        refused("audio"),
+        refused("images"),
+        refused("tools"),
+        refused("prefix"),
+        refused("partial")};
   }
 };
 
@@ -167,9 +185,7 @@ MaybeError check_role(std::size_t index, const RequestJson& message) {
   const auto& name = role->get_ref<const std::string&>();
   if (std::find(kRoles.begin(), kRoles.end(), name) != kRoles.end()) return {};
   return message_error(
-      index,
-      fmt::format(".role': expected one of system, developer, user, assistant and tool, got '{}'",
-                  name));
+      index, fmt::format(".role': expected one of {}, got '{}'", fmt::join(kRoles, ", "), name));
 }
 
 MaybeError check_message(std::size_t index, const RequestJson& message,
@@ -183,7 +199,46 @@ MaybeError check_message(std::size_t index, const RequestJson& message,
     error->param = "messages";
     return error;
   }
+  if (message.at("role") == "function" && !value_of(message, "name").is_string())
+    return message_error(index, ".name': expected the function's name");
   return check_content(index, message, text);
+}
+
+// Rewrites messages with OpenAI's older calls of functions as messages with calls of tools, which
+// templates know.
+class FunctionMessages {
+ public:
+  static bool are_in(const RequestJson& message) {
+    return message.at("role") == "function" || value_of(message, "function_call").is_object();
+  }
+  RequestJson as_tools(std::size_t index, RequestJson message) {
+    if (message.at("role") == "function") {
+      message["role"] = "tool";
+      message["tool_call_id"] = last_id_;
+    } else {
+      // Mistral's templates take only ids of nine letters and digits.
+      last_id_ = fmt::format("call{:05}", index);
+      message["tool_calls"] = RequestJson::array(
+          {{{"id", last_id_}, {"type", "function"}, {"function", message["function_call"]}}});
+    }
+    message.erase("function_call");
+    return message;
+  }
+
+ private:
+  std::string last_id_ = "call00000";  // of the call that the next result answers
+};
+
+// Returns the messages as JSON text, for templates.
+std::string messages_text(const RequestJson& messages) {
+  FunctionMessages functions;
+  std::string text;
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    text += i == 0 ? "[" : ",";
+    text += FunctionMessages::are_in(messages[i]) ? json_text(functions.as_tools(i, messages[i]))
+                                                  : json_text(messages[i]);
+  }
+  return text + "]";
 }
 
 }  // namespace
@@ -208,7 +263,7 @@ std::optional<ApiError> read_messages(const RequestJson& value, ChatPrompt& prom
     if (auto error = check_message(i, value[i], table, text)) return error;
   }
   if (value.back().at("role") == "assistant") prompt.last_message_text = text;
-  prompt.messages_json = json_text(value);
+  prompt.messages_json = messages_text(value);
   return {};
 }
 
@@ -242,6 +297,8 @@ nlohmann::json message_schema() {
   schema["properties"]["content"] = {{"anyOf", {text, parts, {{"type", "null"}}}}};
   schema["anyOf"] = parse_json(R"([{"properties": {"role": {"const": "assistant"}}},
       {"required": ["content"], "properties": {"content": {"not": {"type": "null"}}}}])");
+  schema["if"] = {{"properties", {{"role", {{"const", "function"}}}}}};
+  schema["then"] = {{"required", {"name"}}, {"properties", {{"name", {{"type", "string"}}}}}};
   return schema;
 }
 

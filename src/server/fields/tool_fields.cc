@@ -228,10 +228,64 @@ MaybeError read_tool_choice(const RequestJson& value, ToolShape shape, ToolUse& 
   return {};
 }
 
+// Reads OpenAI's older `functions`, which are tools without a type.
+MaybeError read_functions(const RequestJson& value, ToolUse& use) {
+  if (!value.is_array()) return wrong_type("functions", "a list of functions", value);
+  if (value.empty()) return {};
+  if (!use.tools.empty())
+    return bad_request("functions", "'functions' and 'tools' must not both be there");
+  RequestJson tools = value;
+  for (RequestJson& tool : tools) {
+    if (tool.is_object()) tool["type"] = "function";
+  }
+  use.are_functions = true;
+  use.has_parallel_calls = false;  // an answer has a place for one call
+  auto error = read_tools(tools, ToolShape::kFlat, use);
+  if (!error) return {};
+  error->param = "functions";
+  constexpr std::string_view kPlace = "'tools";
+  if (error->message.starts_with(kPlace)) error->message.replace(0, kPlace.size(), "'functions");
+  return error;
+}
+
+// Reads OpenAI's older `function_call`: a mode, or the function that must be called.
+MaybeError read_function_call(const RequestJson& value, ToolUse& use) {
+  if (value == RequestJson("none")) {
+    use.mode = ToolMode::kNone;
+  } else if (value == RequestJson("auto")) {
+    use.mode = ToolMode::kAuto;
+  } else if (value.is_object() && value_of(value, "name").is_string()) {
+    if (!use.are_functions) {
+      return bad_request("function_call", "'function_call' needs 'functions'",
+                         "missing_required_parameter");
+    }
+    use.mode = ToolMode::kRequired;
+    use.function = value_of(value, "name").get<std::string>();
+  } else {
+    return bad_request("function_call",
+                       R"('function_call': expected none, auto, or a function as {"name": ...})");
+  }
+  return {};
+}
+
+// Adds OpenAI's older fields. The table reads `tools` before them.
+void add_function_fields(ToolUse& use, std::vector<Field>& table) {
+  static const std::string schema = fmt::format(
+      R"({{"type": "array", "maxItems": {}, "items": {{"type": "object", "required": ["name"],
+          "properties": {{{}}}}}}})",
+      kMaxTools, kFunctionProperties);
+  table.push_back(custom_field("functions", use, read_functions, schema));
+  table.back().description = "Older name of tools; the answer then has a function_call.";
+  table.push_back(
+      custom_field("function_call", use, read_function_call, R"({"enum": ["none", "auto"]})"));
+  table.back().description =
+      "Older name of tool_choice; with functions also an object with the name of one.";
+}
+
 }  // namespace
 
 std::vector<Field> tool_field_table(ToolUse& use, ToolShape shape) {
-  return {
+  std::vector<Field> table = {
       {.name = "tools",
        .target = CustomField{[&use, shape](std::string_view, const RequestJson& value) {
                                return read_tools(value, shape, use);
@@ -249,12 +303,16 @@ std::vector<Field> tool_field_table(ToolUse& use, ToolShape shape) {
        .target = &use.has_parallel_calls,
        .description = "Whether an answer may hold several calls."},
   };
+  if (shape == ToolShape::kNested) add_function_fields(use, table);
+  return table;
 }
 
 void describe_tools_together(nlohmann::json& schema) {
   add_rule(schema,
            parse_json(R"({"anyOf": [{"properties": {"tool_choice": {"type": ["string", "null"]}}},
       {"required": ["tools"], "properties": {"tools": {"type": "array", "minItems": 1}}}]})"));
+  add_rule(schema, parse_json(R"({"anyOf": [{"properties": {"tools": {"maxItems": 0}}},
+                                            {"properties": {"functions": {"maxItems": 0}}}]})"));
 }
 
 std::optional<ApiError> check_together(const ToolUse& use) {
@@ -265,8 +323,10 @@ std::optional<ApiError> check_together(const ToolUse& use) {
   if (!use.function.empty()) names.push_back(use.function);
   for (const std::string& name : names) {
     if (known.contains(name)) continue;
-    return bad_request("tool_choice",
-                       fmt::format("'tool_choice': 'tools' has no function '{}'", name),
+    const std::string_view choice = use.are_functions ? "function_call" : "tool_choice";
+    const std::string_view list = use.are_functions ? "functions" : "tools";
+    return bad_request(std::string(choice),
+                       fmt::format("'{}': '{}' has no function '{}'", choice, list, name),
                        "unknown_function");
   }
   return {};

@@ -1,5 +1,5 @@
 // Fields with which a request lets the model call functions (OpenAI's): tools, tool_choice,
-// parallel_tool_calls.
+// parallel_tool_calls, and in chats their older names functions and function_call.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,7 @@ bool is_hosted_type(const RequestJson& type);
 std::optional<ApiError> read_tools(const RequestJson& value, ToolShape shape, ToolUse& use);
 // Returns the fields, which point into `use`: it must outlive the result.
 std::vector<Field> tool_field_table(ToolUse& use, ToolShape shape);
-// Adds the rule that allowed_tools need tools to `schema`, the JSON Schema of a table with these
-// fields.
+// Adds the rules of these fields together to `schema`, the JSON Schema of a table with them.
 void describe_tools_together(nlohmann::json& schema);
 // Refuses a choice that requires calls without tools, or names a function that is no tool.
 std::optional<ApiError> check_together(const ToolUse& use);

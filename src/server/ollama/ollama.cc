@@ -32,6 +32,8 @@ std::vector<Field> generate_field_table(GenerateRequest& request) {
                                             "tools",
                                             "tool_choice",
                                             "parallel_tool_calls",
+                                            "functions",
+                                            "function_call",
                                             "logprobs",
                                             "top_logprobs",
                                             "n",

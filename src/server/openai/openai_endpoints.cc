@@ -26,7 +26,7 @@ json usage_schema() {
 json answer_schema(const char* object, json choice) {
   choice["index"] = count_schema();
   choice["logprobs"] = {{"type", {"object", "null"}}};
-  choice["finish_reason"] = {{"enum", {"stop", "length", "tool_calls"}}};
+  choice["finish_reason"] = {{"enum", {"stop", "length", "tool_calls", "function_call"}}};
   return object_schema({{"id", text_schema()},
                         {"object", {{"const", object}}},
                         {"created", count_schema()},
