@@ -148,6 +148,7 @@ def test_fields_of_five_servers_are_described(document, name):
     ("/api/embeddings", "OllamaEmbeddingRequest", {"prompt": ["a"]}),
     ("/tokenize", "TokenizeRequest", {"prompt": "a", "return_token_strs": True}),
     ("/tokenize", "TokenizeRequest", {"prompt": "a", **CHAT}),
+    ("/tokenize", "TokenizeRequest", {"prompt": "a", "chat_template_kwargs": {"documents": []}}),
     ("/tokenize", "TokenizeRequest", {"prompt": None}),
     ("/tokenize", "TokenizeRequest", {"prompt": 5}),
     ("/detokenize", "DetokenizeRequest", {"tokens": [97]}),

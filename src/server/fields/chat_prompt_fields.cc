@@ -271,6 +271,13 @@ namespace {
 
 MaybeError read_template_kwargs(const RequestJson& value, ChatPrompt& prompt) {
   if (!value.is_object()) return wrong_type("chat_template_kwargs", "an object", value);
+  for (const std::string_view name : {"messages", "tools", "documents", "add_generation_prompt"}) {
+    if (!value.contains(name)) continue;
+    return bad_request("chat_template_kwargs",
+                       fmt::format("'chat_template_kwargs': expected other names than '{}', which "
+                                   "the template gets from the request",
+                                   name));
+  }
   prompt.template_kwargs_json = json_text(value);
   return {};
 }

@@ -204,6 +204,7 @@ TEST_F(ChatCompletionsTest, BadInputIsRefusedByName) {
       {ask("a", R"("logprobs": 3)"), "logprobs"},
       {ask("a", R"("top_logprobs": 2)"), "top_logprobs"},
       {ask("a", R"("chat_template_kwargs": [])"), "chat_template_kwargs"},
+      {ask("a", R"("chat_template_kwargs": {"messages": []})"), "chat_template_kwargs"},
       {ask("a", R"("continue_final_message": true)"), "continue_final_message"},
   };
   for (const auto& [body, param] : cases)
