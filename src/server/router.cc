@@ -47,7 +47,9 @@ std::string below_root(std::string_view root_path, std::string_view path) {
   std::string_view below = path;
   if (below.starts_with(root_path)) below.remove_prefix(root_path.size());
   if (below.empty()) return "/";
-  return std::string(below.front() == '/' ? below : path);
+  if (below.front() != '/') below = path;
+  if (below.size() > 1 && below.ends_with('/')) below.remove_suffix(1);
+  return std::string(below);
 }
 
 std::string error_body_for(std::string_view root_path, const FailedRequest& request,

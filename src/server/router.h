@@ -24,8 +24,8 @@ struct RouterOptions {
   std::string root_path;
 };
 
-// Returns the path below `root_path`, where a proxy serves this ("": no proxy does). If the proxy
-// has already removed `root_path`, the path stays as it is.
+// Returns the path below `root_path`, where a proxy serves this ("": no proxy does), without a slash
+// at its end. If the proxy has already removed `root_path`, only the slash is removed.
 std::string below_root(std::string_view root_path, std::string_view path);
 
 // Returns an error as a body, in the shape of the API that the request is for. `root_path`: as

@@ -21,9 +21,9 @@ json parsed(const HttpResponse& response) {
 }
 
 TEST(Router, KeysGuardAllButWhatTellsOfTheServer) {
-  const std::set<std::string_view> open = {"/",        "/health",  "/ping",
-                                           "/livez",   "/readyz",  "/load",
-                                           "/version", "/metrics", "/openapi.json"};
+  const std::set<std::string_view> open = {
+      "/",     "/health",  "/ping",    "/livez",        "/readyz",
+      "/load", "/version", "/metrics", "/openapi.json", "/v1/health"};
   for (const Endpoint& endpoint : endpoints())
     EXPECT_NE(needs_api_key(endpoint.path), open.contains(endpoint.path)) << endpoint.path;
   for (const char* nothing_there : {"/v1", "/v1/anything", "/api/anything"})
@@ -146,6 +146,24 @@ TEST(Router, APathBelowTheRootIsTheSameWithAndWithoutIt) {
   EXPECT_EQ(below_root("/llm", "/llm/livez"), "/livez");
   EXPECT_EQ(below_root("/llm", "/llm"), "/");
   EXPECT_EQ(below_root("/llm", "/llmother/livez"), "/llmother/livez");
+}
+
+TEST(Router, ASlashAtTheEndOfAPathChangesNothing) {
+  EXPECT_EQ(below_root("", "/"), "/");
+  EXPECT_EQ(below_root("/llm", "/llm/"), "/");
+  EXPECT_EQ(below_root("/llm", "/llm/v1/models/"), "/v1/models");
+  ApiClient client;
+  EXPECT_EQ(client.get("/v1/models/").body, client.get("/v1/models").body);
+  EXPECT_EQ(client.post("/v1/completions/", R"({"prompt": "say a"})").status, 200);
+}
+
+TEST(Router, LlamaCppsOtherPathsAnswerTheSame) {
+  ApiClient client;
+  EXPECT_EQ(client.get("/models").body, client.get("/v1/models").body);
+  EXPECT_EQ(client.get("/v1/health").body, client.get("/health").body);
+  const char* chat = R"({"messages": [{"role": "user", "content": "say a"}], "seed": 1})";
+  EXPECT_EQ(parsed(client.post("/chat/completions", chat)).at("choices"),
+            parsed(client.post("/v1/chat/completions", chat)).at("choices"));
 }
 
 TEST(Router, AProxyMayTakeTheRootPathAwayOrLeaveIt) {

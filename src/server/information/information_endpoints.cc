@@ -187,6 +187,14 @@ constexpr EndpointAlias kInformationAliases[] = {
      .of = "/health",
      .operation_id = "ping",
      .summary = "The same, where SageMaker looks for it"},
+    {.path = "/v1/health",
+     .of = "/health",
+     .operation_id = "healthOfApi",
+     .summary = "The same, where clients of llama.cpp look for it"},
+    {.path = "/models",
+     .of = "/v1/models",
+     .operation_id = "plainModels",
+     .summary = "The same, where clients of llama.cpp look for it"},
 };
 
 }  // namespace

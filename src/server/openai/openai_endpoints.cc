@@ -63,10 +63,17 @@ constexpr Endpoint kOpenaiEndpoints[] = {
      .answer_schema = {"ChatCompletion", chat_completion_schema}},
 };
 
+constexpr EndpointAlias kOpenaiAliases[] = {
+    {.path = "/chat/completions",
+     .of = "/v1/chat/completions",
+     .operation_id = "plainChatCompletion",
+     .summary = "The same, where clients of llama.cpp look for it"},
+};
+
 }  // namespace
 
 EndpointTable openai_endpoints() {
-  return {kOpenaiEndpoints};
+  return {.endpoints = kOpenaiEndpoints, .aliases = kOpenaiAliases};
 }
 
 }  // namespace pagoda

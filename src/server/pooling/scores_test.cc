@@ -86,7 +86,7 @@ TEST_F(ScoresTest, DocumentsAreRankedTheBestFirst) {
     EXPECT_EQ(best.at("results").at(i).at("index"), ranked.at("results").at(i).at("index"));
     EXPECT_FALSE(best.at("results").at(i).contains("document"));
   }
-  for (const char* path : {"/rerank", "/v2/rerank"})
+  for (const char* path : {"/rerank", "/v2/rerank", "/reranking", "/v1/reranking"})
     EXPECT_EQ(answer(path, asked).at("results"), best.at("results")) << path;
 }
 
