@@ -237,6 +237,16 @@ TEST(Router, TokenizesAndBack) {
   EXPECT_EQ(client.answer("/tokenize", R"({"prompt": ""})").at("count"), 0);
 
   EXPECT_EQ(client.refusal("/tokenize", R"({})").at("param"), "prompt");
+  const json pieces = client.answer(
+      "/tokenize", R"({"content": "the cat", "with_pieces": true, "add_special": false})");
+  std::string joined;
+  for (std::size_t i = 0; i < pieces.at("tokens").size(); ++i) {
+    EXPECT_EQ(pieces.at("tokens")[i].at("id"), tokens.at("tokens")[i]);
+    joined += pieces.at("tokens")[i].at("piece").get<std::string>();
+  }
+  EXPECT_EQ(joined, "the cat");
+  EXPECT_EQ(client.refusal("/tokenize", R"({"content": "a", "prompt": "a"})").at("param"),
+            "prompt");
   EXPECT_EQ(client
                 .refusal("/tokenize",
                          R"({"prompt": "a", "messages": [{"role": "user", "content": "a"}]})")

@@ -11,6 +11,7 @@
 #include "server/base/json_body.h"
 #include "server/chat/chat_request.h"
 #include "server/information/tokenize_request.h"
+#include "server/llama_cpp/completion_request.h"
 #include "server/llama_cpp/infill_request.h"
 #include "server/openai/completion_request.h"
 #include "server/pooling/embedding_request.h"
@@ -84,9 +85,16 @@ void read_as_generation(const std::string& body) {
   auto infill = read_infill_request(body, unknown_names);
   if (infill.ok()) {
     PAGODA_CHECK(infill->texts.files.size() <= kMaxInfillFiles, "files are few");
-    check_generation(infill->generation);
+    check_generation(infill->fields.generation);
   } else {
     check_error(infill.error());
+  }
+  auto completion = read_llama_cpp_completion(body, unknown_names);
+  if (completion.ok()) {
+    PAGODA_CHECK(completion->prompts.size() == 1, "there is one prompt");
+    check_generation(completion->fields.generation);
+  } else {
+    check_error(completion.error());
   }
   auto messages = read_messages_request(body, /*generates=*/true, unknown_names);
   if (messages.ok()) {

@@ -127,6 +127,8 @@ constexpr KnownField kKnownFields[] = {
     {kAll, kLlamaCpp, "post_sampling_probs", kOnlyFalse},
     {kAll, kLlamaCpp, "return_tokens", kOnlyFalse, "return_token_ids"},
     {kAll, kLlamaCpp, "response_fields", kNothing},
+    {kAll, kLlamaCpp, "timings_per_token", kOnlyFalse},
+    {kAll, kLlamaCpp, "return_progress", kOnlyFalse},
     {kAll, kLlamaCpp, "n_indent", "[0]"},
     {kAll, kLlamaCpp, "t_max_predict_ms", "[0, -1]", "max_tokens"},
     {kAll, kLlamaCpp, "t_max_prompt_ms", "[0, -1]"},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "core/json.h"
 #include "server/base/request_json.h"
@@ -41,6 +42,19 @@ std::vector<Field> tokenize_field_table(TokenizeRequest& request) {
                              R"({"type": "boolean"})"},
        .description = "True for a prompt and false for messages where it is left out."});
   table.push_back({.name = "return_token_strs", .target = &request.return_token_strs});
+  table.push_back({.name = "content",
+                   .target = &request.content,
+                   .size = {.max_chars = kMaxTokenizedBytes},
+                   .description = "Means the same as prompt, without tokens around it.",
+                   .from = "llama.cpp"});
+  table.push_back({.name = "add_special",
+                   .target = &request.add_special,
+                   .description = "Lets the tokenizer put its own tokens around `content`.",
+                   .from = "llama.cpp"});
+  table.push_back({.name = "with_pieces",
+                   .target = &request.with_pieces,
+                   .description = "Makes each token an object with its id and its piece of text.",
+                   .from = "llama.cpp"});
   return table;
 }
 
@@ -50,8 +64,9 @@ nlohmann::json tokenize_request_schema() {
   describe_prompt_together(schema);
   describe_tools_together(schema);
   add_rule(schema, parse_json(R"({"anyOf": [
-      {"required": ["prompt"], "properties": {"prompt": {"type": "string"}, "messages": {"type": "null"}}},
-      {"required": ["messages"], "properties": {"messages": {"type": "array"}, "prompt": {"type": "null"}}}]})"));
+      {"required": ["prompt"], "properties": {"prompt": {"type": "string"}, "content": {"type": "null"}, "messages": {"type": "null"}}},
+      {"required": ["content"], "properties": {"content": {"type": "string"}, "prompt": {"type": "null"}, "messages": {"type": "null"}}},
+      {"required": ["messages"], "properties": {"messages": {"type": "array"}, "prompt": {"type": "null"}, "content": {"type": "null"}}}]})"));
   return schema;
 }
 
@@ -72,9 +87,13 @@ ApiResult<TokenizeRequest> read_tokenize_request(const std::string& body,
     return std::move(*error);
   }
   const bool has_messages = !request.chat.messages_json.empty();
-  if (request.prompt.has_value() == has_messages) {
-    return bad_request("prompt", "expected either 'prompt' or 'messages'",
+  if (request.prompt.has_value() + request.content.has_value() + has_messages != 1) {
+    return bad_request("prompt", "expected one of 'prompt', 'content' and 'messages'",
                        "missing_required_parameter");
+  }
+  if (request.content) {
+    request.prompt = std::exchange(request.content, {});
+    request.add_special_tokens = request.add_special;
   }
   if (auto error = check_together(request.chat)) return std::move(*error);
   if (auto error = resolve_prompt(request.tools, request.reasoning, request.chat))

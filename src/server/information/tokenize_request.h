@@ -1,4 +1,4 @@
-// POST /tokenize and /detokenize: their fields, as in vLLM.
+// POST /tokenize and /detokenize: their fields, as in vLLM and llama.cpp.
 #pragma once
 
 #include <optional>
@@ -22,6 +22,10 @@ struct TokenizeRequest {
   ReasoningFields reasoning;
   std::optional<bool> add_special_tokens;  // absent: true for a prompt, false for a chat
   bool return_token_strs = false;
+  // llama.cpp's fields. `content` becomes the prompt, and add_special its add_special_tokens.
+  std::optional<std::string> content;
+  bool add_special = false;
+  bool with_pieces = false;  // each token is an object with its id and its piece of text
 };
 
 struct DetokenizeRequest {

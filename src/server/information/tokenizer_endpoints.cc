@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include "core/json.h"
+#include "core/utf8.h"
 #include "server/base/error_response.h"
 #include "server/base/json_body.h"
 #include "server/chat/chat_request.h"
@@ -35,14 +36,31 @@ ApiResult<std::vector<int>> tokens_of(const ServedModel& model, const TokenizeRe
   return *std::move(ids);
 }
 
+// Returns the tokens as llama.cpp writes them with their texts. A token whose bytes are not UTF-8 has
+// a list of its bytes instead.
+std::string pieces_json(const Tokenizer& tokenizer, const std::vector<int>& ids) {
+  std::string text;
+  for (const int id : ids) {
+    const auto decoded = tokenizer.token_bytes(id);
+    const std::string bytes = decoded.ok() ? *decoded : std::string();
+    const bool is_text = find_invalid_utf8(bytes) == std::string_view::npos;
+    const json piece =
+        is_text ? json(bytes) : json(std::vector<std::uint8_t>(bytes.begin(), bytes.end()));
+    text +=
+        fmt::format(R"({}{{"id":{},"piece":{}}})", text.empty() ? "" : ",", id, json_text(piece));
+  }
+  return text;
+}
+
 // Returns the answer as text, written piece by piece. As JSON values, the tokens of a long text
 // would take a hundred bytes each.
 std::string tokenize_json(const ServedModel& model, const std::vector<int>& ids,
-                          bool with_token_strs) {
-  std::string text =
-      fmt::format(R"({{"count":{},"max_model_len":{},"tokens":[{}],"token_strs":)", ids.size(),
-                  model.engine->limits().max_model_len, fmt::join(ids, ","));
-  if (!with_token_strs) return text + "null}";
+                          const TokenizeRequest& request) {
+  std::string text = fmt::format(R"({{"count":{},"max_model_len":{},"tokens":[{}],"token_strs":)",
+                                 ids.size(), model.engine->limits().max_model_len,
+                                 request.with_pieces ? pieces_json(*model.tokenizer, ids)
+                                                     : fmt::format("{}", fmt::join(ids, ",")));
+  if (!request.return_token_strs) return text + "null}";
   char before = '[';
   for (const int id : ids) {
     const auto token = model.tokenizer->id_to_token(id);
@@ -69,7 +87,7 @@ HttpResponse tokenize_response(ApiService& service, const HttpRequest& http_requ
   auto tokenized = tokens_of(service.model, request);
   if (!tokenized.ok()) return error_response(tokenized.error());
   const auto& ids = *tokenized;
-  return {.body = tokenize_json(service.model, ids, request.return_token_strs)};
+  return {.body = tokenize_json(service.model, ids, request)};
 }
 
 HttpResponse detokenize_response(ApiService& service, const HttpRequest& http_request) {

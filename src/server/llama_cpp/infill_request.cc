@@ -52,12 +52,7 @@ std::string_view files_schema() {
 
 std::vector<Field> infill_field_table(SentInfill& sent) {
   InfillRequest& request = sent.request;
-  std::vector<Field> table = generation_field_table(request.generation, /*fewest_tokens=*/1);
-  const auto n_predict = std::ranges::find(table, "n_predict", &Field::name);
-  n_predict->target = &request.generation.n_predict;
-  n_predict->range = {.minimum = -1, .saturates = true};
-  n_predict->description =
-      "max_tokens, -1 for the rest of the context, or 0 to read the prompt and answer nothing.";
+  std::vector<Field> table = llama_cpp_field_table(request.fields);
   const FieldSize text = {.max_chars = kMaxTextChars};
   table.push_back({.name = "input_prefix",
                    .target = &request.texts.prefix,
@@ -77,15 +72,8 @@ std::vector<Field> infill_field_table(SentInfill& sent) {
   table.push_back(custom_field("input_extra", sent, read_files, files_schema()));
   table.back().description = "Other texts, the most useful last.";
   table.back().from = "llama.cpp";
-  table.push_back({.name = "response_fields",
-                   .target = &request.response_fields,
-                   .size = {.max_chars = 256, .min_chars = 1, .max_items = 64},
-                   .description = "Paths of the fields that the answer is to have.",
-                   .from = "llama.cpp"});
-  // These are ignored: answers do not depend on time, samplers have one order, and the model
-  // decides how far a line is indented.
-  for (const char* name : {"t_max_predict_ms", "t_max_prompt_ms", "samplers", "n_indent"})
-    table.push_back({.name = name, .target = IgnoredField{}, .from = "llama.cpp"});
+  // How far a line is indented is left to the model.
+  table.push_back({.name = "n_indent", .target = IgnoredField{}, .from = "llama.cpp"});
   add_known_fields(table, FieldPlace::kCompletions);
   return table;
 }
@@ -101,14 +89,10 @@ nlohmann::json infill_request_schema() {
 ApiResult<InfillRequest> read_infill_request(const std::string& body,
                                              std::vector<std::string>& unknown_names) {
   SentInfill sent;
-  GenerationFields& fields = sent.request.generation;
-  if (auto error = read_generation_body(body, infill_field_table(sent), fields, unknown_names))
+  if (auto error =
+          read_llama_cpp_body(body, infill_field_table(sent), sent.request.fields, unknown_names))
     return std::move(*error);
   sent.request.texts.prefix += sent.prompt;
-  // An answer of /infill holds one text and nothing else.
-  fields.sampling.n = 1;
-  fields.echo = false;
-  fields.prompt_logprobs.reset();
   return std::move(sent.request);
 }
 

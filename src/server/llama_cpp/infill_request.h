@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "server/fields/generation_fields.h"
+#include "server/llama_cpp/llama_cpp_fields.h"
 #include "serving/prompt_input.h"
 
 namespace pagoda {
@@ -14,14 +14,8 @@ namespace pagoda {
 inline constexpr std::size_t kMaxInfillFiles = 1024;
 
 struct InfillRequest {
-  GenerationFields generation;
+  LlamaCppFields fields;
   CursorTexts texts;  // their prefix is `input_prefix` followed by `prompt`
-  // Paths of the fields that the answer is to have, such as "timings/prompt_ms"; empty: all.
-  std::vector<std::string> response_fields;
-
-  // Returns whether no answer is wanted: the prompt is only computed, and stays in the prefix
-  // cache.
-  bool only_reads() const { return generation.n_predict == 0; }
 };
 
 ApiResult<InfillRequest> read_infill_request(const std::string& body,

@@ -2,6 +2,8 @@
 
 #include "core/json.h"
 #include "server/base/answer_schema.h"
+#include "server/llama_cpp/completion.h"
+#include "server/llama_cpp/completion_request.h"
 #include "server/llama_cpp/infill.h"
 #include "server/llama_cpp/infill_request.h"
 
@@ -10,25 +12,39 @@ namespace {
 
 using nlohmann::json;
 
-json infill_schema() {
+json answer_schema() {
   return {{"type", "object"},
           {"properties", {{"content", text_schema()}, {"stop", {{"type", "boolean"}}}}}};
 }
 
 constexpr Endpoint kLlamaCppEndpoints[] = {
+    {.path = "/completion",
+     .read = handle_llama_cpp_completion,
+     .generates = true,
+     .operation_id = "llamaCppCompletion",
+     .summary = "Continues a text, and answers as llama.cpp does",
+     .request_schema = {"LlamaCppCompletionRequest", llama_cpp_completion_schema},
+     .answer_schema = {"LlamaCppAnswer", answer_schema}},
     {.path = "/infill",
      .read = handle_infill,
      .generates = true,
      .operation_id = "infill",
      .summary = "The text at a cursor, as llama.cpp answers editors",
      .request_schema = {"InfillRequest", infill_request_schema},
-     .answer_schema = {"Infill", infill_schema}},
+     .answer_schema = {"LlamaCppAnswer", answer_schema}},
+};
+
+constexpr EndpointAlias kLlamaCppAliases[] = {
+    {.path = "/completions",
+     .of = "/completion",
+     .operation_id = "llamaCppCompletions",
+     .summary = "The same, under another name that llama.cpp has for it"},
 };
 
 }  // namespace
 
 EndpointTable llama_cpp_endpoints() {
-  return {kLlamaCppEndpoints};
+  return {.endpoints = kLlamaCppEndpoints, .aliases = kLlamaCppAliases};
 }
 
 }  // namespace pagoda
