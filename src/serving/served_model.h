@@ -40,6 +40,15 @@ struct ServedModelOptions {
   std::function<void(double)> on_progress;
 };
 
+// Facts about the files of a model's weights.
+struct StoredWeights {
+  std::int64_t num_bytes = 0;
+  bool is_gguf = false;          // false: a folder of safetensors
+  std::int64_t modified_ns = 0;  // when the newest file was written, since 1970
+  std::int64_t num_parameters = 0;
+  std::string format;  // of most parameters: "Q4_1"
+};
+
 // Immutable after load; its members are thread-safe.
 struct ServedModel {
   std::string name;
@@ -56,7 +65,7 @@ struct ServedModel {
   std::unique_ptr<GrammarCompiler> grammars;  // null without a tokenizer
   std::unique_ptr<Engine> engine;
   std::string device;  // backend_name
-  std::int64_t file_bytes = 0;
+  StoredWeights weights;
   double load_s = 0;
 };
 

@@ -310,7 +310,7 @@ std::optional<ApiError> read_generation_body(const std::string& body,
 std::optional<ApiError> read_generation_fields(RequestJson body, const std::vector<Field>& table,
                                                GenerationFields& fields,
                                                std::vector<std::string>& unknown_names) {
-  if (auto error = lift_options(body)) return error;
+  if (auto error = lift_options(body, unknown_names)) return error;
   if (auto error = read_fields(body, table, unknown_names)) return error;
   return resolve_together(fields);
 }

@@ -244,10 +244,9 @@ void describe_options(nlohmann::json& schema, const std::vector<Field>& table) {
   }
   json& described = schema.at("properties").at("options");
   described["properties"] = std::move(options);
-  described["additionalProperties"] = false;
 }
 
-std::optional<ApiError> lift_options(RequestJson& object) {
+std::optional<ApiError> lift_options(RequestJson& object, std::vector<std::string>& unknown_names) {
   const auto found = object.find("options");
   if (found == object.end() || found->is_null()) return {};
   const RequestJson options = std::move(*found);
@@ -256,8 +255,8 @@ std::optional<ApiError> lift_options(RequestJson& object) {
   for (const auto& [name, value] : options.items()) {
     if (value.is_null() || contains(kLoadingOptions, name)) continue;
     if (!contains(kAnswerOptions, name)) {
-      return bad_request("options", fmt::format("'options': '{}' is not supported", name),
-                         "unsupported_parameter");
+      unknown_names.push_back(fmt::format("options.{}", name));
+      continue;
     }
     RequestJson& beside = object[name];
     if (!beside.is_null() && beside != value) {

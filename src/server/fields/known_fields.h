@@ -24,8 +24,8 @@ void add_known_fields(std::vector<Field>& table, FieldPlace place);
 void describe_options(nlohmann::json& schema, const std::vector<Field>& table);
 
 // Moves the names in Ollama's `options` to the object around it. Names that only say how Ollama
-// loads the model are ignored. Errors: a name that Ollama does not know, and a name that has
-// another value outside of `options`.
-std::optional<ApiError> lift_options(RequestJson& object);
+// loads the model are ignored. Names that Ollama does not know are appended to `unknown_names`.
+// Errors: a name that has another value outside of `options`.
+std::optional<ApiError> lift_options(RequestJson& object, std::vector<std::string>& unknown_names);
 
 }  // namespace pagoda

@@ -6,6 +6,7 @@
 
 #include "core/json.h"
 #include "server/anthropic/messages_request.h"
+#include "server/base/json_body.h"
 #include "server/chat/chat_request.h"
 #include "server/openai/completion_request.h"
 #include "server/responses/response_request.h"
@@ -223,6 +224,14 @@ TEST(KnownFields, OllamasOptionsAreTakenAsIfTheyStoodBesideIt) {
                          chat_with(R"("options": {"temperature": 0.25}, "temperature": 0.5)"))
                 .at("message"),
             "'options.temperature' and 'temperature' mean the same, but their values differ");
+}
+
+TEST(KnownFields, UnknownOptionsAreNamedInTheLogAlone) {
+  std::vector<std::string> unknown_names;
+  RequestJson body = *parse_json_body(chat_with(R"("options": {"mood": 1, "top_k": 3}, "b": 2)"));
+  EXPECT_FALSE(lift_options(body, unknown_names));
+  EXPECT_EQ(unknown_names, std::vector<std::string>{"options.mood"});
+  EXPECT_EQ(body.at("top_k"), 3);
 }
 
 TEST(KnownFields, WhatClientsSendByDefaultIsTaken) {

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "core/json.h"
 #include "server/base/request_json.h"
 #include "server/fields/known_fields.h"

@@ -83,11 +83,31 @@ ApiResult<RequestJson> parse_body(const HttpRequest& request, bool& streams) {
   return body;
 }
 
+ApiResult<std::unique_ptr<OllamaJob>> loading_job(const ApiService& service, RequestOrigin origin,
+                                                  const GenerationFields& fields, bool is_chat) {
+  auto job = std::make_unique<OllamaJob>();
+  job->only_loads = true;
+  job->is_chat = is_chat;
+  job->origin = std::move(origin);
+  job->generation = fields;
+  drop_tag(service, job->generation.model);
+  if (auto error = check_model_name(service, job->generation.model)) return std::move(*error);
+  job->identity = AnswerIdentity::make("", answered_name(service, job->generation.model));
+  return job;
+}
+
 ApiResult<std::unique_ptr<OllamaJob>> read_ollama_chat(ApiService& service,
                                                        const HttpRequest& request) {
   bool streams = false;
   auto body = parse_body(request, streams);
   if (!body.ok()) return std::move(body).error();
+  if (const auto messages = body->find("messages");
+      messages != body->end() && messages->is_array() && messages->empty()) {
+    body->erase(messages);
+    auto read = read_logged(service, read_generate_request, *std::move(body));
+    if (!read.ok()) return std::move(read).error();
+    return loading_job(service, request.origin(), read->chat.generation, /*is_chat=*/true);
+  }
   auto read = read_logged(service, read_chat_fields, *std::move(body));
   if (!read.ok()) return std::move(read).error();
   auto job = std::make_unique<OllamaJob>();
@@ -96,18 +116,6 @@ ApiResult<std::unique_ptr<OllamaJob>> read_ollama_chat(ApiService& service,
   drop_tag(service, read->generation.model);
   if (auto wrong = prepare_chat(service, request.origin(), *read, "", *job))
     return std::move(*wrong);
-  return job;
-}
-
-ApiResult<std::unique_ptr<OllamaJob>> loading_job(const ApiService& service, RequestOrigin origin,
-                                                  const GenerationFields& fields) {
-  auto job = std::make_unique<OllamaJob>();
-  job->only_loads = true;
-  job->origin = std::move(origin);
-  job->generation = fields;
-  drop_tag(service, job->generation.model);
-  if (auto error = check_model_name(service, job->generation.model)) return std::move(*error);
-  job->identity = AnswerIdentity::make("", answered_name(service, job->generation.model));
   return job;
 }
 
@@ -121,7 +129,7 @@ ApiResult<std::unique_ptr<OllamaJob>> read_ollama_generate(ApiService& service,
   GenerateRequest& asked = *read;
   asked.chat.generation.stream |= streams;
   if (asked.prompt.empty() && asked.suffix.empty())
-    return loading_job(service, request.origin(), asked.chat.generation);
+    return loading_job(service, request.origin(), asked.chat.generation, /*is_chat=*/false);
   RequestJson messages = RequestJson::array();
   if (!asked.system.empty()) messages.push_back({{"role", "system"}, {"content", asked.system}});
   messages.push_back({{"role", "user"}, {"content", asked.prompt}});
@@ -140,65 +148,21 @@ ApiResult<std::unique_ptr<OllamaJob>> read_ollama_generate(ApiService& service,
 
 HttpResponse loaded_response(const ServedModel& model, const OllamaJob& job) {
   if (auto error = check_chat(job, model)) return error_response(*error);
-  return json_response({{"model", job.identity.model},
-                        {"created_at", ollama_time()},
-                        {"response", ""},
-                        {"done", true},
-                        {"done_reason", "load"}});
+  json answer = {{"model", job.identity.model},
+                 {"created_at", ollama_time()},
+                 {"done", true},
+                 {"done_reason", "load"}};
+  if (job.is_chat) {
+    answer["message"] = {{"role", "assistant"}, {"content", ""}};
+  } else {
+    answer["response"] = "";
+  }
+  return json_response(answer);
 }
 
 HttpReply submit_ollama(ApiService& service, std::unique_ptr<OllamaJob> job, const Wake& wake) {
   if (job->only_loads) return {loaded_response(service.model, *job), {}};
   return submit_chat<OllamaStream, PendingOllama>(service, std::move(job), wake);
-}
-
-struct ShowRequest {
-  std::string model, name;  // either of them; older clients send `name`
-};
-
-std::vector<Field> show_field_table(ShowRequest& request) {
-  const auto name_field = [](std::string_view name, std::string* target) {
-    return Field{.name = name,
-                 .target = target,
-                 .size = {.max_chars = kMaxTextChars},
-                 .format = kModelFormat,
-                 .from = "Ollama"};
-  };
-  return {name_field("model", &request.model),
-          name_field("name", &request.name),
-          {.name = "verbose", .target = IgnoredField{}, .from = "Ollama"}};
-}
-
-json details(const ApiService& service) {
-  return {{"parent_model", ""},
-          {"format", "gguf"},
-          {"family", service.model.config.architecture},
-          {"families", {service.model.config.architecture}},
-          {"parameter_size", ""},
-          {"quantization_level", ""}};
-}
-
-json entry(const ApiService& service, const std::string& name) {
-  return {{"name", name},
-          {"model", name},
-          {"modified_at", ollama_time()},
-          {"size", service.model.file_bytes},
-          {"digest", ""},
-          {"details", details(service)}};
-}
-
-ApiResult<ShowRequest> read_show_request(std::string_view text,
-                                         std::vector<std::string>& unknown_names) {
-  ShowRequest request;
-  if (auto error = read_body_fields(text, show_field_table(request), unknown_names))
-    return std::move(*error);
-  return request;
-}
-
-json entries(const ApiService& service) {
-  json list = json::array();
-  for (const std::string& name : service.model_names) list.push_back(entry(service, name));
-  return list;
 }
 
 }  // namespace
@@ -215,47 +179,6 @@ HttpReply handle_ollama_chat(ApiService& service, const HttpRequest& request, co
 HttpReply handle_ollama_generate(ApiService& service, const HttpRequest& request,
                                  const Wake& wake) {
   return start_job(service, read_ollama_generate(service, request), wake, submit_ollama);
-}
-
-HttpResponse ollama_tags(const ApiService& service) {
-  return json_response({{"models", entries(service)}});
-}
-
-HttpResponse ollama_running_models(const ApiService& service) {
-  json models = entries(service);
-  for (json& model : models) {
-    model["expires_at"] = "9999-12-31T23:59:59Z";  // the model is never unloaded
-    model["size_vram"] = 0;
-    model["context_length"] = service.model.engine->limits().max_model_len;
-  }
-  return json_response({{"models", std::move(models)}});
-}
-
-HttpResponse ollama_show(ApiService& service, const HttpRequest& request) {
-  const auto asked = read_logged(service, read_show_request, request.body);
-  if (!asked.ok()) return error_response(asked.error());
-  for (std::string name : {asked->model, asked->name}) {  // the new field and the old one
-    drop_tag(service, name);
-    if (auto error = check_model_name(service, name)) return error_response(*error);
-  }
-  const ServedModel& model = service.model;
-  json capabilities = {"completion", "tools"};
-  if (model.no_embeddings.ok()) capabilities.push_back("embedding");
-  if (model.answer_format.thought) capabilities.push_back("thinking");
-  const json info = {
-      {"general.architecture", model.config.architecture},
-      {model.config.architecture + ".context_length", model.engine->limits().max_model_len}};
-  return json_response({{"modelfile", ""},
-                        {"parameters", ""},
-                        {"template", model.chat_template ? model.chat_template->text() : ""},
-                        {"details", details(service)},
-                        {"model_info", info},
-                        {"capabilities", std::move(capabilities)}});
-}
-
-json ollama_show_schema() {
-  ShowRequest request;
-  return fields_schema(show_field_table(request));
 }
 
 json ollama_generate_schema() {

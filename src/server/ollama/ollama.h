@@ -1,5 +1,5 @@
-// Ollama's API: /api/chat and /api/generate, translated to chat requests, and endpoints about the
-// model. Answers are streams of JSON lines unless the request says otherwise.
+// Ollama's /api/chat and /api/generate, translated to chat requests. Answers are streams of JSON
+// lines unless the request says otherwise.
 #pragma once
 
 #include <string>
@@ -11,15 +11,11 @@ namespace pagoda {
 
 HttpReply handle_ollama_chat(ApiService& service, const HttpRequest& request, const Wake& wake);
 HttpReply handle_ollama_generate(ApiService& service, const HttpRequest& request, const Wake& wake);
-HttpResponse ollama_tags(const ApiService& service);
-HttpResponse ollama_running_models(const ApiService& service);
-HttpResponse ollama_show(ApiService& service, const HttpRequest& request);
 
 // Drops ":latest", which Ollama's clients append to every name, unless the whole name is served.
 void drop_tag(const ApiService& service, std::string& name);
 
-// Returns JSON Schemas of requests: to /api/generate and to /api/show. /api/chat has a chat's.
+// Returns the JSON Schema of a request to /api/generate. /api/chat has a chat's.
 nlohmann::json ollama_generate_schema();
-nlohmann::json ollama_show_schema();
 
 }  // namespace pagoda

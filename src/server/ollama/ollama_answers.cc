@@ -11,11 +11,10 @@ std::int64_t nanoseconds_between(Clock::TimePoint from, Clock::TimePoint to) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(to - from).count();
 }
 
-std::string ollama_time() {
-  const std::int64_t now = unix_time_ns();
+std::string ollama_time(std::int64_t unix_ns) {
   return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:06}Z",
-                     fmt::gmtime(static_cast<std::time_t>(now / 1'000'000'000)),
-                     now / 1000 % 1'000'000);
+                     fmt::gmtime(static_cast<std::time_t>(unix_ns / 1'000'000'000)),
+                     unix_ns / 1000 % 1'000'000);
 }
 
 OllamaReader::OllamaReader(std::unique_ptr<OllamaJob> job, std::unique_ptr<GenerationGroup> group)

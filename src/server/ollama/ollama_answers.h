@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "core/clock.h"
 #include "core/json.h"
 #include "server/base/http_message.h"
 #include "server/chat/chat_job.h"
@@ -82,7 +83,7 @@ class OllamaStream : public EventStream {
 // Returns the time between two points, in Ollama's unit.
 std::int64_t nanoseconds_between(Clock::TimePoint from, Clock::TimePoint to);
 
-// Returns the current time as Ollama writes it: 2026-01-31T12:00:00.000000Z.
-std::string ollama_time();
+// Returns a time (now, if none is given) as Ollama writes it: 2026-01-31T12:00:00.000000Z.
+std::string ollama_time(std::int64_t unix_ns = unix_time_ns());
 
 }  // namespace pagoda

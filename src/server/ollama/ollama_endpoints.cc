@@ -2,11 +2,11 @@
 
 #include "core/json.h"
 #include "server/base/answer_schema.h"
-#include "server/base/version_answer.h"
 #include "server/chat/chat_request.h"
 #include "server/ollama/ollama.h"
 #include "server/ollama/ollama_answers.h"
 #include "server/ollama/ollama_embeddings.h"
+#include "server/ollama/ollama_models.h"
 
 namespace pagoda {
 namespace {
@@ -83,12 +83,37 @@ constexpr Endpoint kOllamaEndpoints[] = {
      },
      .operation_id = "ollamaShow",
      .summary = "What Ollama tells of a model",
-     .request_schema = {"OllamaShowRequest", ollama_show_schema}},
+     .request_schema = {"OllamaModelRequest", ollama_model_schema}},
+    {.path = "/api/pull",
+     .read = [](ApiService& service, const HttpRequest& request, const Wake&) -> HttpReply {
+       return {ollama_pull(service, request), {}};
+     },
+     .operation_id = "ollamaPull",
+     .summary = "Whether a model is there: the one that is served is",
+     .request_schema = {"OllamaModelRequest", ollama_model_schema},
+     .answer_schema = {"OllamaStatus", ollama_status_schema}},
+    {.path = "/api/create",
+     .read = [](ApiService& service, const HttpRequest& request, const Wake&) -> HttpReply {
+       return {refuse_to_manage_models(service, request), {}};
+     },
+     .operation_id = "ollamaCreate",
+     .summary = "Not supported: the server has the model that it was started with"},
     {.path = "/api/version",
-     .tell = [](const ServerFacts&) { return version_response(); },
+     .tell = [](const ServerFacts&) { return ollama_version(); },
      .operation_id = "ollamaVersion",
-     .summary = "The server's version, where Ollama's clients look for it",
-     .answer_schema = {"Version", version_schema}},
+     .summary = "A version of Ollama's API that clients accept, and the server's own",
+     .answer_schema = {"OllamaVersion", ollama_version_schema}},
+};
+
+constexpr EndpointAlias kOllamaAliases[] = {
+    {.path = "/api/copy",
+     .of = "/api/create",
+     .operation_id = "ollamaCopy",
+     .summary = "Not supported: the server has the model that it was started with"},
+    {.path = "/api/push",
+     .of = "/api/create",
+     .operation_id = "ollamaPush",
+     .summary = "Not supported: the server has the model that it was started with"},
 };
 
 }  // namespace
@@ -96,6 +121,7 @@ constexpr Endpoint kOllamaEndpoints[] = {
 EndpointTable ollama_endpoints() {
   return {
       .endpoints = kOllamaEndpoints,
+      .aliases = kOllamaAliases,
       .errors = {[](const ApiError& error, std::string_view) { return ollama_error_body(error); },
                  {"OllamaError", ollama_error_schema}},
       .errors_below = "/api/"};

@@ -86,10 +86,21 @@ TEST_F(OllamaTest, APromptGoesThroughTheTemplateUnlessItIsRaw) {
 }
 
 TEST_F(OllamaTest, TellsOfTheModel) {
+  client_.model().weights = {.num_bytes = 98'000'000,
+                             .is_gguf = true,
+                             .modified_ns = 1'700'000'000'000'000'000,
+                             .num_parameters = 134'515'008,
+                             .format = "Q4_1"};
   const json tags = parse_json(client_.get("/api/tags").body).at("models");
   EXPECT_EQ(tags.at(0).at("name"), "fake-model");
+  EXPECT_EQ(tags.at(0).at("modified_at"), "2023-11-14T22:13:20.000000Z");
+  EXPECT_EQ(tags.at(0).at("details").at("format"), "gguf");
+  EXPECT_EQ(tags.at(0).at("details").at("parameter_size"), "134.5M");
+  EXPECT_EQ(tags.at(0).at("details").at("quantization_level"), "Q4_1");
   EXPECT_EQ(parse_json(client_.get("/api/ps").body).at("models").at(0).at("model"), "fake-model");
-  EXPECT_TRUE(parse_json(client_.get("/api/version").body).contains("version"));
+  const json version = parse_json(client_.get("/api/version").body);
+  EXPECT_EQ(version.at("version"), "0.12.0");
+  EXPECT_TRUE(version.contains("pagoda"));
   const json shown = client_.answer("/api/show", R"({"model": "fake-model:latest"})");
   EXPECT_EQ(shown.at("capabilities"), json({"completion", "tools", "embedding"}));
   client_.model().no_embeddings = unsupported("it makes none");
@@ -115,6 +126,24 @@ TEST_F(OllamaTest, ARequestWithoutAPromptIsCheckedAndLoadsTheModel) {
               ::testing::HasSubstr("stop_token_ids"));
 }
 
+TEST_F(OllamaTest, AChatWithoutMessagesLoadsTheModel) {
+  const json loaded = client_.answer("/api/chat", R"({"model": "fake-model", "messages": []})");
+  EXPECT_EQ(loaded.at("done_reason"), "load");
+  EXPECT_EQ(loaded.at("message").at("content"), "");
+  EXPECT_EQ(client_.refusal("/api/chat", R"({"model": "other", "messages": []})", 404).at("code"),
+            "model_not_found");
+  EXPECT_EQ(client_.refusal("/api/chat", R"({"model": "fake-model"})").at("param"), "messages");
+}
+
+TEST_F(OllamaTest, ModelsAreNotManaged) {
+  EXPECT_EQ(client_.answer("/api/pull", R"({"model": "fake-model:latest"})"),
+            json({{"status", "success"}}));
+  EXPECT_THAT(client_.refusal("/api/pull", R"({"model": "other"})", 404).at("message"),
+              ::testing::HasSubstr("pagoda pull"));
+  for (const char* path : {"/api/create", "/api/copy", "/api/push"})
+    EXPECT_THAT(client_.refusal(path, "{}").at("message"), ::testing::HasSubstr(path));
+}
+
 TEST_F(OllamaTest, ErrorsHaveOllamasShape) {
   for (const char* path : {"/api/chat", "/api/generate", "/api/embed", "/api/show"}) {
     for (const HttpResponse& response : {client_.post(path, "no JSON"), client_.get(path)}) {
@@ -127,7 +156,7 @@ TEST_F(OllamaTest, ErrorsHaveOllamasShape) {
 }
 
 TEST_F(OllamaTest, ErrorsNameTheField) {
-  EXPECT_EQ(client_.refusal("/api/chat", R"({"messages": []})").at("param"), "messages");
+  EXPECT_EQ(client_.refusal("/api/chat", R"({"messages": [1]})").at("param"), "messages");
   const std::vector<json> all = lines("/api/chat", ask("fail it broke"));
   EXPECT_THAT(all.back().at("error").get<std::string>(), ::testing::HasSubstr("it broke"));
 }

@@ -296,7 +296,6 @@ TEST_F(CompletionsTest, BadInputIsRefusedByName) {
       {R"({"prompt": "a", "repetition_penalty": 1.5, "repeat_penalty": 2})", "repeat_penalty"},
       {R"({"prompt": "a", "n_predict": 0})", "n_predict"},
       {R"({"prompt": "a", "options": {"temperature": 1}, "temperature": 0})", "temperature"},
-      {R"({"prompt": "a", "options": {"mood": 1}})", "options"},
       {R"({"prompt": "a", "top_n_sigma": 1})", "top_n_sigma"},
       {R"({"prompt": "a", "cache_salt": ")" + std::string(1025, 'x') + R"("})", "cache_salt"},
       {R"({"prompt": "a", "stop_token_ids": )" + nlohmann::json(std::vector<int>(129, 1)).dump() +
