@@ -45,6 +45,9 @@ Result<ToolSyntax> tool_syntax_of(std::string_view name);
 std::string_view tool_syntax_name(ToolSyntax syntax);
 std::vector<std::string> tool_syntax_names();
 
+// The tag that closes calls in the syntaxes that begin them with <tool_call>.
+inline constexpr std::string_view kCallEndTag = "</tool_call>";
+
 // Returns texts that each begin a call anywhere in an answer. None contains another.
 std::vector<std::string> call_marks(ToolSyntax syntax);
 // Returns the character that begins a call if it is the answer's first one after white space; 0:

@@ -9,11 +9,26 @@ namespace {
 
 using Kind = AnswerPart::Kind;
 
-constexpr std::string_view kCallEnd = "</tool_call>";
 constexpr char kBetweenBareCalls = ';';
+
+// The most bytes behind a call in which marks are looked for a second time. A bound keeps the time
+// for an answer linear.
+constexpr std::size_t kMaxReplayedBytes = 256;
+// The most closing brackets that a call may have too many.
+constexpr int kMaxSpareBrackets = 8;
 
 std::string_view without_white_space(std::string_view text) {
   while (!text.empty() && is_white_space(text.front())) text.remove_prefix(1);
+  return text;
+}
+
+// Returns the text without white space and a few closing brackets at its beginning.
+std::string_view without_spare_brackets(std::string_view text) {
+  text = without_white_space(text);
+  for (int i = 0; i < kMaxSpareBrackets; ++i) {
+    if (text.empty() || (text.front() != '}' && text.front() != ']')) break;
+    text = without_white_space(text.substr(1));
+  }
   return text;
 }
 
@@ -50,21 +65,22 @@ std::vector<AnswerPart> AnswerParser::push(std::string_view text) {
 std::vector<AnswerPart> AnswerParser::finish() {
   switch (place_) {
     case Place::kBeginning:
-      tell_text(Kind::kContent, std::exchange(held_, {}));
+      if (!options_.has_only_calls) tell_text(Kind::kContent, held_);
       break;
     case Place::kThought:
       tell_text(Kind::kThought, thought_end_.release());
       white_space_.clear();
       break;
     case Place::kProse:
-      tell_text(Kind::kContent, call_beginning_.release());
+      if (!options_.has_only_calls) tell_text(Kind::kContent, call_beginning_.release());
       break;
     case Place::kBeforeCall:
     case Place::kCall:
-      if (!has_told_call_) tell_text(Kind::kContent, held_);
+      end_call_of_finished_answer();
       break;
     case Place::kBehindCall:
-      if (!kCallEnd.starts_with(without_white_space(held_))) tell_text(Kind::kContent, held_);
+      if (!kCallEndTag.starts_with(without_spare_brackets(held_)) && !options_.has_only_calls)
+        tell_text(Kind::kContent, held_);
       break;
   }
   if (num_calls_ == 0 && !white_space_.empty())
@@ -162,44 +178,66 @@ void AnswerParser::take_call(char c) {
   held_ += c;
   std::vector<AnswerPart> parts;
   const CallReader::State state = reader_->feed(c, parts);
-  if (!parts.empty()) held_.clear();
-  tell(parts);
-  if (state == CallReader::State::kBroken) return give_up_call();
+  take_parts(parts);
   if (state == CallReader::State::kMore) return;
+  // A call that is held back and has no end is not JSON.
+  if (state == CallReader::State::kBroken || !call_.empty()) return give_up_call();
   held_.clear();
   place_ = Place::kBehindCall;
+}
+
+// Returns parts of calls, or holds them back until their call is whole.
+void AnswerParser::take_parts(const std::vector<AnswerPart>& parts) {
+  if (parts.empty()) return;
+  call_.insert(call_.end(), parts.begin(), parts.end());
+  if (options_.holds_calls_back && call_.back().kind != Kind::kCallEnd) return;
+  held_.clear();
+  tell(std::exchange(call_, {}));
 }
 
 // Reads text after a call, where a tag may close the call, or another call may follow.
 void AnswerParser::take_behind_call(char c) {
   if (holds_more_white_space(c)) return;
   held_ += c;
-  const std::string_view text = without_white_space(held_);
+  const std::string_view text = without_spare_brackets(held_);
   if (text.empty()) return;
-  if (text == kCallEnd) {
+  if (text == kCallEndTag) {
     held_.clear();
     place_ = Place::kProse;
     return;
   }
-  const bool is_bare = bare_call_beginning(options_.tool_syntax) != 0;
-  if (is_bare && text.front() == kBetweenBareCalls) {
-    const std::string_view rest = without_white_space(text.substr(1));
-    if (rest.empty()) return;
-    if (rest.front() == bare_call_beginning(options_.tool_syntax)) {
-      held_.pop_back();
-      return begin_call(c);
-    }
-  } else if (kCallEnd.starts_with(text)) {
-    return;
+  const char bare_beginning = bare_call_beginning(options_.tool_syntax);
+  const bool is_separated = bare_beginning != 0 && text.front() == kBetweenBareCalls;
+  const std::string_view next = is_separated ? without_white_space(text.substr(1)) : text;
+  if (next.empty()) return;
+  if (bare_beginning != 0 && next.front() == bare_beginning) {
+    held_.pop_back();
+    return begin_call(c);
   }
+  if (kCallEndTag.starts_with(text)) return;
   place_ = Place::kProse;
   replay(std::exchange(held_, std::string()));
 }
 
-// Treats the text as prose after all, because it is not a call. Parts already returned stay.
+// Treats the held text as prose after all, because it is not part of a call. Parts already returned
+// stay. If a call precedes the text, marks are looked for in it.
 void AnswerParser::give_up_call() {
+  const bool is_behind_call = has_told_call_ && call_.empty() && held_.size() <= kMaxReplayedBytes;
+  call_.clear();
   place_ = Place::kProse;
-  tell_text(Kind::kContent, std::exchange(held_, {}));
+  std::string text = std::exchange(held_, {});
+  if (is_behind_call) return replay(text);
+  tell_text(Kind::kContent, text);
+}
+
+// Ends an answer within a call or before it. The held text is prose unless it is the rest of a call
+// that has been returned, or the answer may not have prose.
+void AnswerParser::end_call_of_finished_answer() {
+  std::vector<AnswerPart> parts;
+  if (place_ == Place::kCall) reader_->finish(parts);
+  take_parts(parts);
+  const bool is_dropped = has_told_call_ || options_.has_only_calls;
+  if (!call_.empty() || !is_dropped) tell_text(Kind::kContent, held_);
 }
 
 // Reads text again in the new place.
@@ -210,11 +248,13 @@ void AnswerParser::replay(std::string_view text) {
 void AnswerParser::tell(const std::vector<AnswerPart>& parts) {
   for (const AnswerPart& part : parts) {
     if (part.kind == Kind::kCall) {
-      ++num_calls_;
       has_told_call_ = true;
       white_space_.clear();
+      drops_calls_ = options_.reads_one_call && num_calls_ > 0;
     }
-    if (num_calls_ > 1 && options_.reads_one_call) continue;
+    if (drops_calls_) continue;
+    num_calls_ += part.kind == Kind::kCall ? 1 : 0;
+    num_whole_calls_ += part.kind == Kind::kCallEnd ? 1 : 0;
     append_part(parts_, part.kind, part.text);
   }
 }

@@ -12,7 +12,10 @@ struct AnswerPart {
     kContent,
     kThought,
     kCall,       // begins a call: `text` is the function's name
-    kArguments,  // more of the latest call's arguments; joined, they are JSON text
+    kArguments,  // more of the latest call's arguments
+    // The latest call is whole: its arguments, joined, are the text of a JSON object. `text` is
+    // empty. A call without this part broke off, and must not be run.
+    kCallEnd,
   };
   Kind kind = Kind::kContent;
   std::string text;

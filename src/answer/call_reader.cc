@@ -10,7 +10,8 @@ std::unique_ptr<CallReader> make_call_reader(ToolSyntax syntax, char first,
                                              std::span<const ToolDefinition> tools) {
   if (syntax == ToolSyntax::kPythonic)
     return first == '[' ? std::make_unique<PythonCallReader>() : nullptr;
-  if (first == '{' || first == '[') return std::make_unique<JsonCallReader>();
+  if (first == '{' || first == '[')
+    return std::make_unique<JsonCallReader>(syntax != ToolSyntax::kLlama3);
   if (syntax == ToolSyntax::kMistral || syntax == ToolSyntax::kMistralV11)
     return std::make_unique<NamedCallReader>();
   if (first == '<' && syntax != ToolSyntax::kLlama3) return std::make_unique<XmlCallReader>(tools);

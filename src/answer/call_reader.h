@@ -17,15 +17,18 @@ class CallReader {
   enum class State : std::uint8_t {
     kMore,
     kDone,   // this byte ends the calls
-    kBroken  // the bytes not returned as parts, with this one, are not a call
+    kBroken  // the bytes not returned as parts, with this one, are not part of a call
   };
 
   virtual ~CallReader() = default;
 
-  // Reads a byte. Appends the parts that are certain so far, of the kinds kCall and kArguments, to
-  // `parts`. REQUIRES: no feed() after kDone or kBroken. The parts depend only on the bytes read so
-  // far.
+  // Reads a byte. Appends the parts that are certain so far, of the kinds kCall, kArguments and
+  // kCallEnd, to `parts`. REQUIRES: no feed() after kDone or kBroken. The parts depend only on the
+  // bytes read so far.
   virtual State feed(char c, std::vector<AnswerPart>& parts) = 0;
+  // Ends the text within the calls: appends what is known of the open call. REQUIRES: no feed()
+  // follows.
+  virtual void finish(std::vector<AnswerPart>& /*parts*/) {}
 };
 
 // Returns a reader for text that begins with `first`; `first` must then be fed to it. It is the

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <string_view>
+#include <utility>
 
 #include "answer/white_space.h"
 #include "core/json.h"
@@ -13,11 +15,7 @@ namespace {
 using State = CallReader::State;
 using Kind = AnswerPart::Kind;
 
-// The characters allowed outside strings and brackets: separators, white space, numbers, and
-// letters of true, false and null.
-constexpr std::string_view kBetweenStrings = ",: \t\r\n0123456789+-.eEtrufalsn";
-
-// An object with other keys is not a call.
+// The keys of a call. An object with other keys is a call only if it has arguments.
 constexpr std::array<std::string_view, 5> kKeys = {"name", "arguments", "parameters", "type", "id"};
 
 constexpr std::string_view kArgumentsMark = "[ARGS]";
@@ -33,44 +31,37 @@ std::string string_of(const std::string& json) {
 // Returns arguments given as an object, or as a string that holds one, as in OpenAI's API. Returns
 // "" for others.
 std::string arguments_of(const std::string& json) {
-  if (json.starts_with('{')) return json;
-  const std::string inner = string_of(json);
-  return parse_json(inner).is_object() ? inner : std::string();
+  if (json == "null") return "{}";
+  const std::string text = json.starts_with('{') ? json : string_of(json);
+  return parse_json(text).is_object() ? text : std::string();
+}
+
+bool is_word_char(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '+' || c == '-' || c == '.';
 }
 
 }  // namespace
 
-State JsonEndFinder::feed(char c) {
-  if (in_string_) {
-    if (is_escaped_) {
-      is_escaped_ = false;
-    } else if (c == '\\') {
-      is_escaped_ = true;
-    } else if (c == '"') {
-      in_string_ = false;
-      return open_.empty() ? State::kDone : State::kMore;
-    }
-    return State::kMore;
-  }
-  switch (c) {
-    case '"':
-      in_string_ = true;
-      return State::kMore;
-    case '{':
-    case '[':
-      open_ += c;
-      return State::kMore;
-    case '}':
-    case ']':
-      if (open_.empty() || open_.back() != (c == '}' ? '{' : '[')) return State::kBroken;
-      open_.pop_back();
-      return open_.empty() ? State::kDone : State::kMore;
-    default:
-      return kBetweenStrings.find(c) == std::string_view::npos ? State::kBroken : State::kMore;
-  }
+bool JsonCallReader::is_in_string() const {
+  return place_ == Place::kInKey || (place_ == Place::kInValue && scanner_.is_in_string());
 }
 
+// Reads a byte. Once a call has been returned, the closing tag ends the calls wherever it stands
+// outside strings, even if brackets are still open.
 State JsonCallReader::feed(char c, std::vector<AnswerPart>& parts) {
+  if (!has_told_call_ || is_in_string()) return take(c, parts);
+  if (tag_.empty() && c != '<') return take(c, parts);
+  tag_ += c;
+  if (tag_ == kCallEndTag) return State::kDone;
+  if (kCallEndTag.starts_with(tag_)) return State::kMore;
+  tag_.pop_back();
+  for (const char held : std::exchange(tag_, {})) {
+    if (const State state = take(held, parts); state != State::kMore) return state;
+  }
+  return feed(c, parts);
+}
+
+State JsonCallReader::take(char c, std::vector<AnswerPart>& parts) {
   const bool is_inside =
       place_ == Place::kInKey || place_ == Place::kInValue || place_ == Place::kInWord;
   if (!is_inside && is_white_space(c)) return State::kMore;
@@ -80,7 +71,7 @@ State JsonCallReader::feed(char c, std::vector<AnswerPart>& parts) {
     case Place::kBeforeObject:
       return begin_object(c);
     case Place::kBeforeKey:
-      return begin_key(c);
+      return begin_key(c, parts);
     case Place::kInKey:
       return end_key(c);
     case Place::kBehindKey:
@@ -111,72 +102,85 @@ State JsonCallReader::begin_object(char c) {
   if (c != '{') return State::kBroken;
   name_.clear();
   arguments_.clear();
+  has_other_keys_ = false;
   is_told_ = false;
   place_ = Place::kBeforeKey;
   return State::kMore;
 }
 
-State JsonCallReader::begin_key(char c) {
+State JsonCallReader::begin_key(char c, std::vector<AnswerPart>& parts) {
+  if (c == '}' && is_told_) return end_object(parts);
   if (c != '"') return State::kBroken;
-  finder_ = JsonEndFinder();
-  finder_.feed(c);
-  text_ = c;
+  scanner_ = JsonScanner();
+  text_.clear();
+  scanner_.feed(c, text_);
   place_ = Place::kInKey;
   return State::kMore;
 }
 
 State JsonCallReader::end_key(char c) {
-  text_ += c;
-  if (finder_.feed(c) != State::kDone) return State::kMore;
+  if (!scanner_.feed(c, text_)) return State::kMore;
   key_ = string_of(text_);
   place_ = Place::kBehindKey;
-  const bool is_known = std::find(kKeys.begin(), kKeys.end(), key_) != kKeys.end();
-  return is_known ? State::kMore : State::kBroken;
+  if (std::find(kKeys.begin(), kKeys.end(), key_) != kKeys.end()) return State::kMore;
+  has_other_keys_ = true;
+  return begins_with_any_key_ || !name_.empty() ? State::kMore : State::kBroken;
 }
 
 State JsonCallReader::begin_value(char c, std::vector<AnswerPart>& parts) {
   text_.clear();
-  finder_ = JsonEndFinder();
+  scanner_ = JsonScanner();
   const bool is_word = c != '{' && c != '[' && c != '"';
   place_ = is_word ? Place::kInWord : Place::kInValue;
-  is_streaming_ = c == '{' && is_arguments() && !name_.empty() && !is_told_;
   if (is_word) return take_word(c, parts);
-  if (is_streaming_) append_part(parts, Kind::kCall, name_);
-  is_told_ |= is_streaming_;
+  is_streaming_ = c == '{' && is_arguments() && !name_.empty() && !is_told_;
+  if (is_streaming_) {
+    append_part(parts, Kind::kCall, name_);
+    is_told_ = has_told_call_ = true;
+  }
   return take_value(c, parts);
 }
 
 State JsonCallReader::take_value(char c, std::vector<AnswerPart>& parts) {
-  const State state = finder_.feed(c);
-  if (state == State::kBroken) return state;
+  std::string taken;
+  const bool has_ended = scanner_.feed(c, taken);
   if (is_streaming_) {
-    append_part(parts, Kind::kArguments, std::string(1, c));
+    append_part(parts, Kind::kArguments, std::move(taken));
   } else {
-    text_ += c;
+    text_ += taken;
   }
-  return state == State::kDone ? end_value() : State::kMore;
+  return has_ended ? end_value(parts) : State::kMore;
 }
 
 State JsonCallReader::take_word(char c, std::vector<AnswerPart>& parts) {
-  if (c == ',' || c == '}') {
-    place_ = Place::kBehindValue;
-    return behind_value(c, parts);
+  if (is_word_char(c)) {
+    text_ += c;
+    return State::kMore;
   }
-  return is_white_space(c) || kBetweenStrings.find(c) != std::string_view::npos ? State::kMore
-                                                                                : State::kBroken;
+  place_ = Place::kBehindValue;
+  if (is_arguments() && take_arguments(text_) == State::kBroken) return State::kBroken;
+  return is_white_space(c) ? State::kMore : behind_value(c, parts);
 }
 
-State JsonCallReader::end_value() {
+State JsonCallReader::end_value(std::vector<AnswerPart>& parts) {
   place_ = Place::kBehindValue;
+  if (is_streaming_) {
+    is_streaming_ = false;
+    if (scanner_.is_valid()) append_part(parts, Kind::kCallEnd, "");
+    return State::kMore;
+  }
   if (key_ == "name") {
     if (name_.empty()) name_ = string_of(text_);
     return name_.empty() ? State::kBroken : State::kMore;
   }
-  if (is_arguments() && !is_told_) {
-    arguments_ = arguments_of(text_);
-    return arguments_.empty() ? State::kBroken : State::kMore;
-  }
-  return State::kMore;
+  return is_arguments() ? take_arguments(text_) : State::kMore;
+}
+
+// Takes arguments that are not returned while they are read. A call's first ones count.
+State JsonCallReader::take_arguments(std::string arguments) {
+  if (is_told_ || !arguments_.empty()) return State::kMore;
+  arguments_ = arguments_of(arguments);
+  return arguments_.empty() ? State::kBroken : State::kMore;
 }
 
 State JsonCallReader::behind_value(char c, std::vector<AnswerPart>& parts) {
@@ -184,14 +188,18 @@ State JsonCallReader::behind_value(char c, std::vector<AnswerPart>& parts) {
     place_ = Place::kBeforeKey;
     return State::kMore;
   }
+  if (c == ']' && is_list_ && is_told_) return State::kDone;
   return c == '}' ? end_object(parts) : State::kBroken;
 }
 
 State JsonCallReader::end_object(std::vector<AnswerPart>& parts) {
   if (name_.empty()) return State::kBroken;
   if (!is_told_) {
+    if (arguments_.empty() && has_other_keys_) return State::kBroken;
     append_part(parts, Kind::kCall, name_);
     append_part(parts, Kind::kArguments, arguments_.empty() ? std::string("{}") : arguments_);
+    append_part(parts, Kind::kCallEnd, "");
+    has_told_call_ = true;
   }
   place_ = Place::kBehindObject;
   return is_list_ ? State::kMore : State::kDone;
@@ -199,29 +207,35 @@ State JsonCallReader::end_object(std::vector<AnswerPart>& parts) {
 
 State JsonCallReader::behind_object(char c) {
   if (c == ']') return State::kDone;
+  if (c == '}') return State::kMore;  // one too many
   place_ = Place::kBeforeObject;
   return c == ',' ? State::kMore : State::kBroken;
 }
 
 State NamedCallReader::feed(char c, std::vector<AnswerPart>& parts) {
-  if (!has_name_) {
-    name_ += c;
-    if (name_.size() > kMaxNameBytes || c == '\n') return State::kBroken;
-    if (!name_.ends_with(kArgumentsMark)) return State::kMore;
-    name_.resize(name_.size() - kArgumentsMark.size());
-    name_.resize(std::min(name_.find(kCallIdMark), name_.size()));
-    has_name_ = true;
-    return name_.empty() ? State::kBroken : State::kMore;
-  }
+  if (!has_name_) return end_name(c);
   if (!has_begun_) {
     if (is_white_space(c)) return State::kMore;
     if (c != '{') return State::kBroken;
     has_begun_ = true;
     append_part(parts, Kind::kCall, name_);
   }
-  const State state = finder_.feed(c);
-  if (state != State::kBroken) append_part(parts, Kind::kArguments, std::string(1, c));
-  return state;
+  std::string taken;
+  const bool has_ended = scanner_.feed(c, taken);
+  append_part(parts, Kind::kArguments, std::move(taken));
+  if (!has_ended) return State::kMore;
+  if (scanner_.is_valid()) append_part(parts, Kind::kCallEnd, "");
+  return State::kDone;
+}
+
+State NamedCallReader::end_name(char c) {
+  name_ += c;
+  if (name_.size() > kMaxNameBytes || c == '\n') return State::kBroken;
+  if (!name_.ends_with(kArgumentsMark)) return State::kMore;
+  name_.resize(name_.size() - kArgumentsMark.size());
+  name_.resize(std::min(name_.find(kCallIdMark), name_.size()));
+  has_name_ = true;
+  return name_.empty() ? State::kBroken : State::kMore;
 }
 
 }  // namespace pagoda

@@ -205,6 +205,7 @@ State PythonCallReader::feed(char c, std::vector<AnswerPart>& parts) {
   for (const auto& [name, arguments] : *calls) {
     append_part(parts, Kind::kCall, name);
     append_part(parts, Kind::kArguments, json_text(arguments));
+    append_part(parts, Kind::kCallEnd, "");
   }
   return State::kDone;
 }

@@ -63,6 +63,7 @@ State XmlCallReader::feed(char c, std::vector<AnswerPart>& parts) {
 State XmlCallReader::end_tag(std::vector<AnswerPart>& parts) {
   if (text_ == kFunctionEnd) {
     append_part(parts, Kind::kArguments, has_arguments_ ? "}" : "{}");
+    append_part(parts, Kind::kCallEnd, "");
     return State::kDone;
   }
   text_.pop_back();  // removes the '>'

@@ -90,6 +90,7 @@ Result<AnswerForm> resolve_answer_form(const ServedModel& model, std::string_vie
       .tool_syntax = format.tool_syntax,
       .reads_calls = reads_calls,
       .reads_one_call = !tools.has_parallel_calls,
+      .has_only_calls = reads_calls && tools.mode == ToolMode::kRequired,
       .begins_in_thought = begins_in_thought(model, prompt),
       .tools = std::make_shared<const std::vector<ToolDefinition>>(tools.tools)};
   if (reads_thoughts) parsing.thought = format.thought;

@@ -40,6 +40,8 @@ class AnswerReader {
   // Returns the parts in a piece; the last piece ends the answer.
   std::vector<AnswerPart> parts_of(const TextPiece& piece);
   bool has_calls() const { return parser_ && parser_->num_calls() > 0; }
+  // Returns whether a call broke off. REQUIRES: the last piece has been read.
+  bool has_broken_call() const { return parser_ && parser_->has_broken_call(); }
 
  private:
   std::optional<AnswerParser> parser_;

@@ -8,6 +8,7 @@
 
 #include "answer/answer_parser.h"
 #include "core/check.h"
+#include "core/json.h"
 
 namespace pagoda {
 namespace {
@@ -44,6 +45,10 @@ Answer read_cut(const AnswerParserOptions& options, std::string_view text, std::
         PAGODA_CHECK(!answer.calls.empty(), "arguments belong to a call");
         answer.calls.back().second += part.text;
         break;
+      case AnswerPart::Kind::kCallEnd:
+        PAGODA_CHECK(parse_json(answer.calls.back().second).is_object(),
+                     "the arguments of a whole call are an object");
+        break;
     }
   }
   return answer;
@@ -58,6 +63,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   AnswerParserOptions options = {.tool_syntax = static_cast<ToolSyntax>(data[0] % 6),
                                  .reads_calls = (data[0] & 0x80) == 0,
                                  .reads_one_call = (data[0] & 0x40) != 0,
+                                 .holds_calls_back = (data[0] & 0x08) != 0,
                                  .begins_in_thought = (data[0] & 0x20) != 0};
   if ((data[0] & 0x10) == 0) options.thought = ThoughtMarks{"<think>", "</think>"};
   const std::string_view text(reinterpret_cast<const char*>(data) + 2, size - 2);

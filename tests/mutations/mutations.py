@@ -123,7 +123,7 @@ ANSWERS = (
              "passed += held_.front(); held_.erase(0, 1);", "passed += std::exchange(held_, {});",
              ANSWER_TEST, "AnswerParser.AMarkMayStandBehindABeginningOfOne"),
     Mutation("white space before a closing tag that is cut off", "src/answer/answer_parser.cc",
-             "if (!kCallEnd.starts_with(without_white_space(held_)))", "if (!kCallEnd.starts_with(held_))",
+             "kCallEndTag.starts_with(without_spare_brackets(held_))", "kCallEndTag.starts_with(held_)",
              ANSWER_TEST, "AnswerParser.ACallThatIsCutOffKeepsWhatCame"),
     Mutation("a call counts as told because the one before it was", "src/answer/answer_parser.cc",
              "has_told_call_ = false; const auto tools", "const auto tools",

@@ -45,6 +45,8 @@ OrderedJson message_of(const std::vector<AnswerPart>& parts) {
       case Kind::kArguments:
         calls.back()["function"]["arguments"].get_ref<std::string&>() += part.text;
         break;
+      case Kind::kCallEnd:
+        break;
     }
   }
   OrderedJson message = {{"role", "assistant"}, {"content", content}};
@@ -68,6 +70,7 @@ void AnswerPrinter::print_part(const AnswerPart& part) {
     return;
   }
   end_call();
+  if (part.kind == Kind::kCallEnd) return;
   if (part.kind == Kind::kThought) {
     print_thought(part.text);
     return;
@@ -109,8 +112,7 @@ void AnswerPrinter::end_thought() {
 
 void AnswerPrinter::end_call() {
   if (!call_) return;
-  OrderedJson arguments =
-      arguments_.empty() ? OrderedJson::object() : parse_ordered_json(arguments_);
+  OrderedJson arguments = parse_ordered_json(arguments_);
   if (arguments.is_discarded()) arguments = arguments_;  // the call was cut off
   const OrderedJson call = {{"name", *call_}, {"arguments", std::move(arguments)}};
   write((is_at_line_start_ ? "" : "\n") + json_text(call) + "\n");

@@ -12,6 +12,7 @@ using Kind = AnswerPart::Kind;
 }  // namespace
 
 void MessageOutput::add(const AnswerPart& part, std::vector<Json>& events) {
+  if (part.kind == Kind::kCallEnd) return close(events);
   const bool goes_on = !block_.is_null() && part.kind != Kind::kCall &&
                        (part.kind == Kind::kArguments || kind_ == part.kind);
   if (!goes_on) {
@@ -48,9 +49,7 @@ void MessageOutput::open(const AnswerPart& part, std::vector<Json>& events) {
 void MessageOutput::close(std::vector<Json>& events) {
   if (block_.is_null()) return;
   if (kind_ == Kind::kCall) {
-    // If the arguments were cut off, they are no JSON object, and `input` stays empty.
-    const Json input = Json::parse(text_, nullptr, /*allow_exceptions=*/false);
-    if (input.is_object()) block_["input"] = input;
+    block_["input"] = parse_json(text_);
   } else {
     block_[kind_ == Kind::kThought ? "thinking" : "text"] = text_;
   }

@@ -14,7 +14,8 @@ class MessageOutput {
  public:
   using Json = nlohmann::json;
 
-  // Adds the next part of the answer, and appends the part's stream events to `events`.
+  // Adds the next part of the answer, and appends the part's stream events to `events`. REQUIRES:
+  // all calls are whole.
   void add(const AnswerPart& part, std::vector<Json>& events);
   // Ends the open block, if there is one, and appends its last event.
   void close(std::vector<Json>& events);

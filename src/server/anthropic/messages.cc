@@ -83,7 +83,8 @@ class PendingMessage : public PendingReply {
 
 class MessageStream : public EventStream {
  public:
-  static constexpr int kNumHeldCopies = 1;
+  // The copies of a call's text: as it was written, as parts until it is whole, and in its block.
+  static constexpr int kNumHeldCopies = 3;
 
   MessageStream(std::unique_ptr<ChatJob> job, const ServedModel&,
                 std::unique_ptr<GenerationGroup> group)
@@ -137,6 +138,7 @@ ApiResult<std::unique_ptr<ChatJob>> read_message_job(ApiService& service,
   read->chat.prompt.is_for_counting = !generates;
   if (auto error = prepare_chat(service, request.origin(), read->chat, "msg_", *job))
     return std::move(*error);
+  job->hold_calls_back();
   return job;
 }
 

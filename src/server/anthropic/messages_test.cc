@@ -107,6 +107,28 @@ TEST_F(MessagesTest, CallsAndThoughtsAreBlocksWholeAndStreamed) {
   EXPECT_EQ(all.back().at("type"), "message_stop");
 }
 
+TEST_F(MessagesTest, ACallThatIsNotWholeIsText) {
+  const json tools = parse_json(R"([{"name": "f", "input_schema": {"type": "object"}}])");
+  for (const std::string text :
+       {R"(<tool_call>{"name": "f", "arguments": {"a": "b)",
+        R"(Look: <tool_call>{"name": "f", "arguments": {"a": NaN}}</tool_call>)"}) {
+    const json body = ask("say " + text, {{"tools", tools}});
+    const json whole = answer(body);
+    EXPECT_EQ(whole.at("stop_reason"), "end_turn");
+    EXPECT_EQ(whole.at("content"), json({{{"type", "text"}, {"text", text}}}));
+    std::string streamed;
+    for (const json& event : events(body)) {
+      if (event.at("type") == "content_block_delta")
+        streamed += event.at("delta").at("text").get<std::string>();
+    }
+    EXPECT_EQ(streamed, text);
+  }
+  const json cut = answer(ask(R"(say <tool_call>{"name": "f", "arguments": {"a": "b"}})",
+                              {{"tools", tools}, {"max_tokens", 42}}));
+  EXPECT_EQ(cut.at("stop_reason"), "max_tokens");
+  EXPECT_EQ(cut.at("content").at(0).at("type"), "text");
+}
+
 TEST_F(MessagesTest, AThoughtHasItsBudget) {
   client_.model().answer_format.thought = ThoughtMarks{"<think>", "</think>"};
   for (const json& two : {json(2), json(2.0)}) {

@@ -50,7 +50,8 @@ std::vector<AnswerPart> ChoiceReader::parts_of(const TextPiece& piece) {
 }
 
 json ChoiceReader::finish_reason(FinishReason reason) const {
-  if (reason == FinishReason::kStop && has_calls())
+  const bool ends_with_calls = has_calls() && !reader_.has_broken_call();
+  if (reason == FinishReason::kStop && ends_with_calls)
     return has_functions_ ? "function_call" : "tool_calls";
   return finish_reason_json(reason);
 }
@@ -97,6 +98,8 @@ void PendingChat::append_part(Choice& choice, AnswerPart part) const {
       break;
     case Kind::kArguments:
       choice.calls.back().arguments += part.text;
+      break;
+    case Kind::kCallEnd:
       break;
   }
 }
@@ -194,8 +197,9 @@ std::string ChatStream::piece_events(const ChoicePiece& choice_piece) {
   const bool shows_ids = job_->generation.return_token_ids;
   const bool shows_tokens = (job_->logprobs || shows_ids) && !piece.token_ids.empty();
   std::vector<json> deltas;
-  for (AnswerPart& part : choice.reader.parts_of(piece))
-    deltas.push_back(delta_of(choice, std::move(part)));
+  for (AnswerPart& part : choice.reader.parts_of(piece)) {
+    if (part.kind != Kind::kCallEnd) deltas.push_back(delta_of(choice, std::move(part)));
+  }
   if (deltas.empty() && (ends || shows_tokens)) deltas.push_back(json::object());
   std::string events;
   for (std::size_t i = 0; i < deltas.size(); ++i) {
@@ -223,6 +227,7 @@ json ChatStream::delta_of(Choice& choice, AnswerPart part) const {
       ++choice.num_calls;
       return call_delta(choice, call_json(make_call_id(model_), part.text, ""));
     case Kind::kArguments:
+    case Kind::kCallEnd:
       break;
   }
   return call_delta(choice, {{"function", {{"arguments", std::move(part.text)}}}});

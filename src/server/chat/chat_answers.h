@@ -27,7 +27,7 @@ class ChoiceReader {
 
   // Returns the parts that the next piece yields. The last piece yields all that remain.
   std::vector<AnswerPart> parts_of(const TextPiece& piece);
-  // Returns OpenAI's finish_reason: tool_calls if an answer stops after calls.
+  // Returns OpenAI's finish_reason: tool_calls if an answer stops after calls that are all whole.
   nlohmann::json finish_reason(FinishReason reason) const;
   bool has_calls() const { return reader_.has_calls(); }
   // Returns the number of tokens of thoughts so far, told or not.

@@ -29,6 +29,10 @@ struct ChatJob : GenerationJob {
   // How answers are parsed into parts; absent: all of an answer is content.
   std::optional<AnswerParserOptions> parsing;
 
+  // Has answers return calls only once they are whole, for APIs whose clients run every call.
+  void hold_calls_back() {
+    if (parsing) parsing->holds_calls_back = true;
+  }
   StreamOptions stream_options() const {
     return generation.stream_options.value_or(StreamOptions{});
   }

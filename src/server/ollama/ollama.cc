@@ -116,6 +116,7 @@ ApiResult<std::unique_ptr<OllamaJob>> read_ollama_chat(ApiService& service,
   drop_tag(service, read->generation.model);
   if (auto wrong = prepare_chat(service, request.origin(), *read, "", *job))
     return std::move(*wrong);
+  job->hold_calls_back();
   return job;
 }
 

@@ -23,7 +23,6 @@ OllamaReader::OllamaReader(std::unique_ptr<OllamaJob> job, std::unique_ptr<Gener
 std::optional<ApiError> OllamaReader::take(std::vector<nlohmann::json>& lines) {
   auto error = answer_.take([&](const AnswerPart& part, const TextPiece& piece) {
     if (!first_token_) first_token_ = piece.time;
-    if (part.kind != AnswerPart::Kind::kArguments) tell_call(lines);
     switch (part.kind) {
       case AnswerPart::Kind::kContent:
         content_ += part.text;
@@ -39,20 +38,18 @@ std::optional<ApiError> OllamaReader::take(std::vector<nlohmann::json>& lines) {
       case AnswerPart::Kind::kArguments:
         call_arguments_ += part.text;
         break;
+      case AnswerPart::Kind::kCallEnd:
+        tell_call(lines);
+        break;
     }
   });
-  if (!error && finished()) tell_call(lines);
   return error;
 }
 
 void OllamaReader::tell_call(std::vector<nlohmann::json>& lines) {
-  if (!call_name_) return;
-  // If the arguments were cut off, they are no JSON object.
-  auto arguments = parse_json(std::exchange(call_arguments_, {}));
-  if (!arguments.is_object()) arguments = nlohmann::json::object();
   const nlohmann::json call = {
-      {"function", {{"name", *call_name_}, {"arguments", std::move(arguments)}}}};
-  call_name_.reset();
+      {"function",
+       {{"name", call_name_}, {"arguments", parse_json(std::exchange(call_arguments_, {}))}}}};
   calls_.push_back(call);
   lines.push_back(line_of("tool_calls", nlohmann::json::array({call})));
 }

@@ -43,9 +43,8 @@ class OllamaReader {
   std::unique_ptr<OllamaJob> job_;
   SingleAnswer answer_;
   std::optional<Clock::TimePoint> first_token_;
-  std::optional<std::string> call_name_;  // of the call that is being read
-  std::string call_arguments_;
-  std::string content_, thought_;  // the whole answer so far
+  std::string call_name_, call_arguments_;  // of the call that is being read
+  std::string content_, thought_;           // the whole answer so far
   nlohmann::json calls_ = nlohmann::json::array();
 };
 
@@ -63,7 +62,8 @@ class PendingOllama : public PendingReply {
 
 class OllamaStream : public EventStream {
  public:
-  static constexpr int kNumHeldCopies = 1;
+  // The copies of a call's text: as it was written, as parts until it is whole, and as an object.
+  static constexpr int kNumHeldCopies = 3;
 
   OllamaStream(std::unique_ptr<OllamaJob> job, const ServedModel&,
                std::unique_ptr<GenerationGroup> group)

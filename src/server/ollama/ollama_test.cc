@@ -69,6 +69,25 @@ TEST_F(OllamaTest, CallsComeWholeWithArgumentsAsObjects) {
   EXPECT_EQ(calls, expected);
 }
 
+TEST_F(OllamaTest, ACallThatIsNotWholeIsText) {
+  const json tools = parse_json(R"([{"type": "function", "function": {"name": "f"}}])");
+  for (const std::string text :
+       {R"(<tool_call>{"name": "f", "arguments": {"a": "b)",
+        R"(Look: <tool_call>{"name": "f", "arguments": {"a": NaN}}</tool_call>)"}) {
+    const json body = ask("say " + text, {{"tools", tools}});
+    std::string streamed;
+    for (const json& line : lines("/api/chat", body)) {
+      streamed += line.at("message").at("content").get<std::string>();
+      EXPECT_FALSE(line.at("message").contains("tool_calls"));
+    }
+    EXPECT_EQ(streamed, text);
+    json whole = body;
+    whole["stream"] = false;
+    EXPECT_EQ(client_.answer("/api/chat", json_text(whole)).at("message"),
+              json({{"role", "assistant"}, {"content", text}}));
+  }
+}
+
 TEST_F(OllamaTest, APromptGoesThroughTheTemplateUnlessItIsRaw) {
   const json body = client_.answer(
       "/api/generate",

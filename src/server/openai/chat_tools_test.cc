@@ -1,91 +1,17 @@
-// Tools and thoughts in /v1/chat/completions.
+// Tools in /v1/chat/completions.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "server/fields/tool_fields.h"
-#include "tests/support/api_client.h"
+#include "server/openai/chat_tools_rig.h"
 
 namespace pagoda {
 namespace {
 
 using nlohmann::json;
 using ::testing::HasSubstr;
-
-constexpr const char* kChatPath = "/v1/chat/completions";
-
-constexpr std::string_view kToolsText =
-    R"([{"type": "function", "function": {"name": "get_weather", "description": "Weather.", )"
-    R"("parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}}, )"
-    R"({"type": "function", "function": {"name": "now", "strict": null}}])";
-const json kTools = parse_json(kToolsText);
-
-class ChatToolsTest : public ::testing::Test {
- protected:
-  static json ask(const std::string& content, json more = json::object()) {
-    more["messages"] = {{{"role", "user"}, {"content", content}}};
-    return more;
-  }
-  static json with_tools(const std::string& content, json more = json::object()) {
-    more["tools"] = kTools;
-    return ask(content, std::move(more));
-  }
-  json choice_of(const json& body) {
-    return client_.answer(kChatPath, json_text(body)).at("choices").at(0);
-  }
-  json refusal_of(const json& body) { return client_.refusal(kChatPath, json_text(body)); }
-  std::string prompt_of(const json& body) { return prompt_of_text(json_text(body)); }
-  std::string prompt_of_text(const std::string& body) {
-    client_.answer(kChatPath, body);
-    return client_.last_prompt();
-  }
-
-  static std::string call_of(const std::string& name) {
-    return "<tool_call>\n{\"name\": \"" + name + "\", \"arguments\": {";
-  }
-  // Returns whether the grammar of a request's answers accepts such a beginning.
-  bool may_begin(const json& body, const std::string& text) {
-    client_.answer(kChatPath, json_text(body));
-    return client_.may_begin(text);
-  }
-
-  // Joins the deltas of a stream, as OpenAI's clients do.
-  json streamed(json body) {
-    body["stream"] = true;
-    json message = {{"content", ""}};
-    json end;
-    for (const json& event : client_.events(kChatPath, json_text(body))) {
-      const json& choice = event.at("choices").at(0);
-      const json& delta = choice.at("delta");
-      for (const char* name : {"content", "reasoning_content"}) {
-        if (delta.contains(name))
-          message[name] = message.value(name, "") + delta.at(name).get<std::string>();
-      }
-      for (const json& call : delta.value("tool_calls", json::array())) {
-        json& all = message["tool_calls"];
-        const auto index = call.at("index").get<std::size_t>();
-        if (index == all.size()) {
-          all.push_back(call);
-          continue;
-        }
-        json& arguments = all.at(index).at("function").at("arguments");
-        arguments =
-            arguments.get<std::string>() + call.at("function").at("arguments").get<std::string>();
-      }
-      if (!choice.at("finish_reason").is_null()) end = choice.at("finish_reason");
-    }
-    return {{"message", message}, {"finish_reason", end}};
-  }
-
-  // Returns a request with tools, whose keys are in the client's order.
-  static std::string ask_with_tools_text() {
-    return R"({"messages": [{"role": "user", "content": "say a"}], "tools": )" +
-           std::string(kToolsText) + "}";
-  }
-
-  ApiClient client_;
-};
 
 TEST_F(ChatToolsTest, CallsAreToldApart) {
   const json choice = choice_of(with_tools(
@@ -112,7 +38,9 @@ TEST_F(ChatToolsTest, StreamsTellTheSame) {
   for (
       const char* text :
       {R"(say Look: <tool_call>{"name": "get_weather", "arguments": {"city": "Zürich"}}</tool_call> <tool_call>{"name": "now"}</tool_call>)",
-       "say no call", R"(say <tool_call>{"name": "now", "argum)"}) {
+       "say no call", R"(say <tool_call>{"name": "now", "argum)",
+       R"(say <tool_call>{"name": "now", "arguments": {"a": "b)",
+       R"(say <tool_call>{"name": "now", "arguments": {"a": NaN}}</tool_call> end)"}) {
     const json whole = choice_of(with_tools(text));
     const json stream = streamed(with_tools(text));
     EXPECT_EQ(stream.at("finish_reason"), whole.at("finish_reason"));
@@ -125,6 +53,35 @@ TEST_F(ChatToolsTest, StreamsTellTheSame) {
       EXPECT_EQ(stream.at("message").at("tool_calls").at(i).at("function"),
                 message.at("tool_calls").at(i).at("function"));
     }
+  }
+}
+
+// A client runs the calls of an answer that ends with "tool_calls".
+TEST_F(ChatToolsTest, AnAnswerWithABrokenCallDoesNotEndWithCalls) {
+  const std::string begin = R"(<tool_call>{"name": "now", "arguments": )";
+  const std::tuple<std::string, std::string, const char*> cases[] = {
+      {R"({"a": "b)", R"({"a": "b)", "stop"},
+      {R"({"a": 1,}}</tool_call>)", R"({"a": 1,})", "stop"},
+      {R"({"a": NaN}}</tool_call> <tool_call>{"name": "now"}</tool_call>)", R"({"a": NaN})",
+       "stop"},
+      {R"({"a": "bbbbbbbbbbbb"}})", R"({"a": "bbb)", "length"}};
+  for (const auto& [text, arguments, reason] : cases) {
+    json body = with_tools("say " + begin + text);
+    if (reason == std::string("length")) body["max_tokens"] = begin.size() + 10;
+    for (const json& choice : {choice_of(body), streamed(body)}) {
+      EXPECT_EQ(choice.at("finish_reason"), reason) << text;
+      EXPECT_EQ(choice.at("message").at("tool_calls").at(0).at("function"),
+                json({{"name", "now"}, {"arguments", arguments}}));
+    }
+  }
+}
+
+TEST_F(ChatToolsTest, ACallThatMustBeMadeAndIsCutOffLeavesNoContent) {
+  const std::string begin = R"(<tool_call>{"name": "now", "arguments": )";
+  for (std::size_t num_tokens = 1; num_tokens <= begin.size(); ++num_tokens) {
+    const json body = with_tools("say " + begin + "{}}",
+                                 {{"tool_choice", "required"}, {"max_tokens", num_tokens}});
+    EXPECT_EQ(choice_of(body).at("message").at("content"), "") << num_tokens;
   }
 }
 
@@ -331,63 +288,6 @@ TEST_F(ChatToolsTest, ASchemaThatCannotBeHeldToIsRefusedWhereItMustBe) {
   body["tool_choice"] = "required";
   const json refusal = refusal_of(body);
   EXPECT_EQ(refusal.at("param"), "tools");
-}
-
-class ChatThoughtsTest : public ChatToolsTest {
- protected:
-  ChatThoughtsTest() {
-    client_.model().answer_format.thought = ThoughtMarks{"<think>", "</think>"};
-  }
-};
-
-TEST_F(ChatThoughtsTest, ThoughtsComeApart) {
-  const json body = ask("say <think>So. </think> Yes.");
-  const json message = choice_of(body).at("message");
-  EXPECT_EQ(message.at("content"), "Yes.");
-  EXPECT_EQ(message.at("reasoning_content"), "So.");
-  const json stream = streamed(body).at("message");
-  EXPECT_EQ(stream.at("content"), "Yes.");
-  EXPECT_EQ(stream.at("reasoning_content"), "So.");
-  EXPECT_FALSE(choice_of(ask("say Yes.")).at("message").contains("reasoning_content"));
-}
-
-TEST_F(ChatThoughtsTest, AnAnswerMayEndInAThought) {
-  const json choice = choice_of(ask("say <think>So, let me see", {{"max_tokens", 12}}));
-  EXPECT_EQ(choice.at("finish_reason"), "length");
-  EXPECT_EQ(choice.at("message").at("content"), "");
-  EXPECT_EQ(choice.at("message").at("reasoning_content"),
-            streamed(ask("say <think>So, let me see", {{"max_tokens", 12}}))
-                .at("message")
-                .at("reasoning_content"));
-}
-
-TEST_F(ChatThoughtsTest, ClientsChooseWhereThoughtsStand) {
-  const std::string text = "say <think>So.</think> Yes.";
-  for (const json& raw :
-       {json{{"separate_reasoning", false}}, json{{"reasoning_format", "none"}}}) {
-    const json message = choice_of(ask(text, raw)).at("message");
-    EXPECT_EQ(message.at("content"), "<think>So.</think> Yes.");
-    EXPECT_FALSE(message.contains("reasoning_content"));
-  }
-  const json message = choice_of(ask(text, {{"include_reasoning", false}})).at("message");
-  EXPECT_EQ(message.at("content"), "Yes.");
-  EXPECT_FALSE(message.contains("reasoning_content"));
-}
-
-TEST_F(ChatThoughtsTest, TheTemplateIsToldHowToThink) {
-  const std::string text =
-      "{% for message in messages %}{{ message['content'] }}{% endfor %}{{ enable_thinking }} "
-      "{{ reasoning_effort }}";
-  client_.model().chat_template =
-      std::make_shared<const ChatTemplate>(ChatTemplate::from_text("thinks", text).value());
-  EXPECT_EQ(prompt_of(ask("a", {{"enable_thinking", true}})), "aTrue ");
-  EXPECT_EQ(prompt_of(ask("a", {{"think", false}})), "aFalse ");
-  EXPECT_EQ(prompt_of(ask("a", {{"think", "low"}})), "a low");
-  EXPECT_EQ(prompt_of(ask("a", {{"reasoning_effort", "none"}})), "aFalse none");
-  EXPECT_EQ(prompt_of(ask("a", {{"reasoning_effort", "none"},
-                                {"chat_template_kwargs", {{"enable_thinking", 1}}}})),
-            "a1 none");
-  EXPECT_EQ(refusal_of(ask("a", {{"reasoning_effort", "much"}})).at("param"), "reasoning_effort");
 }
 
 }  // namespace

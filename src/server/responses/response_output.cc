@@ -15,6 +15,7 @@ Json thought_part(const std::string& text) {
 }  // namespace
 
 void ResponseOutput::add(const AnswerPart& part, std::vector<Json>& events) {
+  if (part.kind == Kind::kCallEnd) return end_item("completed", events);
   const bool is_arguments = part.kind == Kind::kArguments;
   const bool goes_on =
       !item_.is_null() && part.kind != Kind::kCall && (is_arguments || kind_ == part.kind);
@@ -76,6 +77,11 @@ void ResponseOutput::open(Kind kind, const std::string& name, std::vector<Json>&
 
 void ResponseOutput::close(std::string_view status, std::vector<Json>& events) {
   if (item_.is_null()) return;
+  // A call ends with its last part, so one that is still open broke off.
+  end_item(kind_ == Kind::kCall ? "incomplete" : status, events);
+}
+
+void ResponseOutput::end_item(std::string_view status, std::vector<Json>& events) {
   if (kind_ == Kind::kCall) {
     item_["arguments"] = item_text_;
     Json done = event("response.function_call_arguments.done");

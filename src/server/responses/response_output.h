@@ -23,7 +23,8 @@ class ResponseOutput {
   void add(const AnswerPart& part, std::vector<Json>& events);
   // Adds log-probabilities of tokens, in the form of chats, to the text of the next message.
   void add_logprobs(Json content);
-  // Ends the open item, if there is one. `status`: completed or incomplete.
+  // Ends the open item, if there is one. `status`: completed or incomplete. A call that broke off
+  // is incomplete.
   void close(std::string_view status, std::vector<Json>& events);
 
   bool is_empty() const { return items_.empty() && item_.is_null(); }
@@ -36,6 +37,7 @@ class ResponseOutput {
   RequestJson message() const;
 
  private:
+  void end_item(std::string_view status, std::vector<Json>& events);
   void open(AnswerPart::Kind kind, const std::string& name, std::vector<Json>& events);
   void close_part(Json part, std::vector<Json>& events);
   Json event(std::string_view type) const;

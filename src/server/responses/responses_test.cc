@@ -140,6 +140,28 @@ TEST_F(ResponsesTest, CallsAndThoughtsAreItems) {
   EXPECT_THAT(prompt(), HasSubstr(R"("function": {"name": "f", "arguments": {"a": 1}})"));
 }
 
+TEST_F(ResponsesTest, ACallThatBrokeOffIsAnIncompleteItem) {
+  const std::string begin = R"(<tool_call>{"name": "f", "arguments": )";
+  const auto statuses_of = [](const json& output) {
+    std::vector<std::string> statuses;
+    for (const json& item : output) statuses.push_back(item.at("status"));
+    return statuses;
+  };
+  const std::string text =
+      begin + R"({"a": NaN}}</tool_call> And )" + begin + R"({"a": 1}} )" + begin + R"({"a": "b)";
+  json body = {{"input", "say " + text},
+               {"tools", parse_json(R"([{"type": "function", "name": "f"}])")}};
+  const std::vector<std::string> expected = {"incomplete", "completed", "completed", "incomplete"};
+  const json whole = answer(body);
+  EXPECT_EQ(whole.at("status"), "completed");
+  EXPECT_EQ(statuses_of(whole.at("output")), expected);
+  EXPECT_EQ(whole.at("output").at(0).at("arguments"), R"({"a": NaN})");
+  EXPECT_EQ(whole.at("output").at(3).at("arguments"), R"({"a": "b)");
+  EXPECT_EQ(statuses_of(events(body).back().at("response").at("output")), expected);
+  body["max_output_tokens"] = text.size() - 1;
+  EXPECT_EQ(answer(body).at("status"), "incomplete");
+}
+
 // Returns the types of the parts in all events of a type, each with a space behind it.
 std::string part_types(const std::vector<json>& events, std::string_view type) {
   std::string types;
