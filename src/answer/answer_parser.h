@@ -32,7 +32,8 @@ struct AnswerParserOptions {
   bool has_only_calls = false;          // no prose: a call cut off before its name is dropped
   std::optional<ThoughtMarks> thought;  // absent: thoughts are prose
   bool begins_in_thought = false;       // the prompt ends with the mark that begins a thought
-  std::shared_ptr<const std::vector<ToolDefinition>> tools;  // may be null
+  // The functions whose calls are read: calls of other names are prose. Null: there are none.
+  std::shared_ptr<const std::vector<ToolDefinition>> tools;
 };
 
 // Finds marks in text that arrives byte by byte. REQUIRES: no mark begins inside another.

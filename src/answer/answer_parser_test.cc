@@ -91,13 +91,18 @@ TEST(AnswerParser, WhatIsNoCallIsProse) {
 
 TEST(AnswerParser, WhatIsTooDeepOrTooLongIsNoCall) {
   const std::string name(600, 'f');
+  auto tools = std::make_shared<std::vector<ToolDefinition>>();
+  for (const std::string& each : {name, std::string("f")}) tools->push_back({.name = each});
   const std::pair<ToolSyntax, std::string> cases[] = {
       {ToolSyntax::kPythonic, "[f(x=" + std::string(100, '[') + std::string(100, ']') + ")]"},
       {ToolSyntax::kQwenXml, "<tool_call>\n<function=" + name + ">\n</function>\n</tool_call>"},
       {ToolSyntax::kMistralV11, "[TOOL_CALLS]" + name + "[ARGS]{}"},
   };
-  for (const auto& [syntax, text] : cases)
-    EXPECT_EQ(read(calls_in(syntax), text), Answer{.content = text}) << text;
+  for (const auto& [syntax, text] : cases) {
+    const AnswerParserOptions options = {
+        .tool_syntax = syntax, .reads_calls = true, .tools = tools};
+    EXPECT_EQ(read(options, text), Answer{.content = text}) << text;
+  }
 }
 
 TEST(AnswerParser, AMarkMayStandBehindABeginningOfOne) {

@@ -51,6 +51,7 @@ inline AnswerParserOptions calls_in(ToolSyntax syntax) {
   auto tools = std::make_shared<std::vector<ToolDefinition>>();
   tools->push_back({.name = "get_weather", .parameters_json = R"({"type": "object", "properties": {
       "city": {"type": "string"}, "days": {"type": "integer"}, "zip": {"type": "string"}}})"});
+  for (const char* name : {"f", "g", "now", "a.b"}) tools->push_back({.name = name});
   return {.tool_syntax = syntax, .reads_calls = true, .tools = std::move(tools)};
 }
 

@@ -6,6 +6,24 @@
 namespace pagoda {
 namespace {
 
+TEST(AnswerParser, ANameThatIsNotAmongTheToolsIsNoCall) {
+  const std::pair<ToolSyntax, std::string> cases[] = {
+      {ToolSyntax::kHermes, "<tool_call>{\"name\": \"h\", \"arguments\": {}}</tool_call>"},
+      {ToolSyntax::kHermes, "<tool_call>{\"name\": \"\", \"arguments\": {}}</tool_call>"},
+      {ToolSyntax::kHermes, "<tool_call>{\"arguments\": {}, \"name\": \"h\"}</tool_call>"},
+      {ToolSyntax::kQwenXml, "To call, write <function=NAME> and then the parameters."},
+      {ToolSyntax::kQwenXml, "<function=h>\n</function>"},
+      {ToolSyntax::kLlama3, "{\"name\": \"Ann\", \"parameters\": {}}"},
+      {ToolSyntax::kPythonic, "[see(note=1)] in the text"},
+      {ToolSyntax::kPythonic, "[f(a=1), h(a=1)]"},
+      {ToolSyntax::kMistral, "[TOOL_CALLS][{\"name\": \"h\", \"arguments\": {}}]"},
+      {ToolSyntax::kMistralV11, "[TOOL_CALLS]h[ARGS]{}"},
+  };
+  for (const auto& [syntax, text] : cases)
+    EXPECT_EQ(read(calls_in(syntax), text), Answer{.content = text}) << text;
+  EXPECT_EQ(read({.reads_calls = true}, "<tool_call>{\"name\": \"f\"}").calls.size(), 0u);
+}
+
 // As in OpenAI's API, the arguments so far are returned.
 TEST(AnswerParser, ACallThatIsCutOffKeepsWhatCame) {
   EXPECT_EQ(read(calls_in(ToolSyntax::kHermes),

@@ -9,11 +9,11 @@ namespace pagoda {
 std::unique_ptr<CallReader> make_call_reader(ToolSyntax syntax, char first,
                                              std::span<const ToolDefinition> tools) {
   if (syntax == ToolSyntax::kPythonic)
-    return first == '[' ? std::make_unique<PythonCallReader>() : nullptr;
+    return first == '[' ? std::make_unique<PythonCallReader>(tools) : nullptr;
   if (first == '{' || first == '[')
-    return std::make_unique<JsonCallReader>(syntax != ToolSyntax::kLlama3);
+    return std::make_unique<JsonCallReader>(tools, syntax != ToolSyntax::kLlama3);
   if (syntax == ToolSyntax::kMistral || syntax == ToolSyntax::kMistralV11)
-    return std::make_unique<NamedCallReader>();
+    return std::make_unique<NamedCallReader>(tools);
   if (first == '<' && syntax != ToolSyntax::kLlama3) return std::make_unique<XmlCallReader>(tools);
   return nullptr;
 }

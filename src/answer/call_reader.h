@@ -33,7 +33,8 @@ class CallReader {
 
 // Returns a reader for text that begins with `first`; `first` must then be fed to it. It is the
 // first character after a mark that is not white space, or the character that begins a call without
-// a mark. Null: no call begins with it. REQUIRES: `tools` outlive the reader.
+// a mark. Null: no call begins with it. A name that is not among `tools` is no call. REQUIRES:
+// `tools` outlive the reader.
 std::unique_ptr<CallReader> make_call_reader(ToolSyntax syntax, char first,
                                              std::span<const ToolDefinition> tools);
 

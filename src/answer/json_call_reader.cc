@@ -171,7 +171,7 @@ State JsonCallReader::end_value(std::vector<AnswerPart>& parts) {
   }
   if (key_ == "name") {
     if (name_.empty()) name_ = string_of(text_);
-    return name_.empty() ? State::kBroken : State::kMore;
+    return find_tool(tools_, name_) == nullptr ? State::kBroken : State::kMore;
   }
   return is_arguments() ? take_arguments(text_) : State::kMore;
 }
@@ -235,7 +235,7 @@ State NamedCallReader::end_name(char c) {
   name_.resize(name_.size() - kArgumentsMark.size());
   name_.resize(std::min(name_.find(kCallIdMark), name_.size()));
   has_name_ = true;
-  return name_.empty() ? State::kBroken : State::kMore;
+  return find_tool(tools_, name_) == nullptr ? State::kBroken : State::kMore;
 }
 
 }  // namespace pagoda

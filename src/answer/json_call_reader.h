@@ -5,6 +5,7 @@
 // templates have the name first.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "answer/call_reader.h"
@@ -16,7 +17,8 @@ class JsonCallReader : public CallReader {
  public:
   // Makes a reader. `begins_with_any_key`: keys other than a call's may precede its name. Behind
   // the name they always may stand.
-  explicit JsonCallReader(bool begins_with_any_key) : begins_with_any_key_(begins_with_any_key) {}
+  JsonCallReader(std::span<const ToolDefinition> tools, bool begins_with_any_key)
+      : tools_(tools), begins_with_any_key_(begins_with_any_key) {}
 
   State feed(char c, std::vector<AnswerPart>& parts) override;
 
@@ -51,6 +53,7 @@ class JsonCallReader : public CallReader {
   bool is_arguments() const { return key_ == "arguments" || key_ == "parameters"; }
   bool is_in_string() const;
 
+  std::span<const ToolDefinition> tools_;
   bool begins_with_any_key_;
   Place place_ = Place::kBeginning;
   bool is_list_ = false;
@@ -69,11 +72,14 @@ class JsonCallReader : public CallReader {
 // Reads a call written as name, [ARGS] and an object (Mistral's tokenizers from version 11 on).
 class NamedCallReader : public CallReader {
  public:
+  explicit NamedCallReader(std::span<const ToolDefinition> tools) : tools_(tools) {}
+
   State feed(char c, std::vector<AnswerPart>& parts) override;
 
  private:
   State end_name(char c);
 
+  std::span<const ToolDefinition> tools_;
   std::string name_;
   bool has_name_ = false;
   bool has_begun_ = false;

@@ -65,7 +65,10 @@ TEST(ManyProperties, ACallOfThemIsNoMoreThanItsText) {
   const double limit_s =
       1 + 50 * testing::seconds_of([&] { EXPECT_TRUE(parse_json(json).is_object()); });
   for (const std::string& arguments : {many_members("", "="), "a=" + json}) {
-    AnswerParser parser({.tool_syntax = ToolSyntax::kPythonic, .reads_calls = true});
+    AnswerParser parser({.tool_syntax = ToolSyntax::kPythonic,
+                         .reads_calls = true,
+                         .tools = std::make_shared<std::vector<ToolDefinition>>(
+                             std::vector<ToolDefinition>{{.name = "f"}})});
     EXPECT_LT(testing::seconds_of([&] {
                 parser.push("[f(" + arguments + ")]");
                 parser.finish();

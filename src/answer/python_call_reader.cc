@@ -201,7 +201,10 @@ State PythonCallReader::feed(char c, std::vector<AnswerPart>& parts) {
   if (c == ']' || c == ')' || c == '}') --depth_;
   if (depth_ > 0) return State::kMore;
   const auto calls = ListParser(text_).calls();
-  if (!calls) return State::kBroken;
+  const auto is_known = [this](const auto& call) {
+    return find_tool(tools_, call.first) != nullptr;
+  };
+  if (!calls || !std::all_of(calls->begin(), calls->end(), is_known)) return State::kBroken;
   for (const auto& [name, arguments] : *calls) {
     append_part(parts, Kind::kCall, name);
     append_part(parts, Kind::kArguments, json_text(arguments));

@@ -3,6 +3,7 @@
 // returned at the list's end, because until then the text may be another kind of list.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "answer/call_reader.h"
@@ -11,11 +12,14 @@ namespace pagoda {
 
 class PythonCallReader : public CallReader {
  public:
+  explicit PythonCallReader(std::span<const ToolDefinition> tools) : tools_(tools) {}
+
   State feed(char c, std::vector<AnswerPart>& parts) override;
 
  private:
   bool may_go_on() const;
 
+  std::span<const ToolDefinition> tools_;
   std::string text_;
   int depth_ = 0;
   char quote_ = 0;  // the quote of the open string; 0: none is open

@@ -1,6 +1,5 @@
 #include "answer/xml_call_reader.h"
 
-#include <algorithm>
 #include <string_view>
 
 #include "answer/white_space.h"
@@ -23,9 +22,8 @@ bool may_become(std::string_view text, std::string_view tag) {
 }
 
 nlohmann::json properties_of(std::span<const ToolDefinition> tools, std::string_view function) {
-  const auto tool = std::find_if(tools.begin(), tools.end(),
-                                 [&](const ToolDefinition& each) { return each.name == function; });
-  if (tool == tools.end()) return nlohmann::json::object();
+  const ToolDefinition* tool = find_tool(tools, function);
+  if (tool == nullptr) return nlohmann::json::object();
   const auto schema = parse_json(tool->parameters_json);
   const auto properties = schema.is_object() ? schema.find("properties") : schema.end();
   if (!schema.is_object() || properties == schema.end() || !properties->is_object())
@@ -75,7 +73,7 @@ State XmlCallReader::end_tag(std::vector<AnswerPart>& parts) {
 }
 
 State XmlCallReader::begin_function(std::string name, std::vector<AnswerPart>& parts) {
-  if (name.empty()) return State::kBroken;
+  if (find_tool(tools_, name) == nullptr) return State::kBroken;
   name_ = std::move(name);
   properties_ = properties_of(tools_, name_);
   append_part(parts, Kind::kCall, name_);

@@ -2,9 +2,11 @@
 // rest is cut. The parser must give the same result for the whole text and for pieces.
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "answer/answer_parser.h"
 #include "core/check.h"
@@ -65,6 +67,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                                  .reads_one_call = (data[0] & 0x40) != 0,
                                  .holds_calls_back = (data[0] & 0x08) != 0,
                                  .begins_in_thought = (data[0] & 0x20) != 0};
+  static const auto tools =
+      std::make_shared<const std::vector<ToolDefinition>>(std::vector<ToolDefinition>{
+          {.name = "f"}, {.name = "g", .parameters_json = R"({"properties": {
+                                      "a": {"type": ["string", "null"]}, "b": {"type": "boolean"}}})"}});
+  options.tools = tools;
   if ((data[0] & 0x10) == 0) options.thought = ThoughtMarks{"<think>", "</think>"};
   const std::string_view text(reinterpret_cast<const char*>(data) + 2, size - 2);
   const Answer whole = read_cut(options, text, text.size() + 1);
