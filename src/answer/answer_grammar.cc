@@ -6,6 +6,7 @@
 #include <set>
 #include <vector>
 
+#include "answer/schema_types.h"
 #include "core/json.h"
 #include "text/grammar.h"
 
@@ -237,27 +238,30 @@ class AnswerGrammarWriter {
       const std::string name = fmt::format("{}_{}", rule, index++);
       add_rule(name,
                fmt::format("{} {}", json_string(fmt::format("<parameter={}>\n", argument.name)),
-                           tag_value(whole_schema(argument, parameters), name)));
+                           tag_value(argument, parameters, name)));
       body += name + (argument.is_required ? " " : "? ");
     }
     return body + json_string(kEnd);
   }
 
-  // Returns the rule of a value and its closing tag. A string value has no quotes.
-  std::string tag_value(const Json& schema, const std::string& rule) {
+  // Returns the rule of a value and its closing tag. Where a schema allows strings, the value is one
+  // and has no quotes.
+  std::string tag_value(const Argument& argument, const Json& parameters, const std::string& rule) {
     constexpr std::string_view kEnd = "\n</parameter>\n";
-    if (!schema.is_object() || schema.value("type", Json()) != Json("string"))
-      return fmt::format("{} {}", json_rule(rule + "_value", schema), json_string(kEnd));
-    if (!schema.contains("enum")) {
+    const JsonTypes types = types_of(*argument.property, parameters);
+    if (types == kAnyType || (types & kStringType) == 0) {
+      return fmt::format("{} {}", json_rule(rule + "_value", whole_schema(argument, parameters)),
+                         json_string(kEnd));
+    }
+    const auto choices = string_choices_of(*argument.property, parameters);
+    if (!choices) {
       rules_ += fmt::format("{}_value[suffix={}]: /(?s:.*)/\n", rule, json_string(kEnd));
       return rule + "_value";
     }
-    std::string choices;
-    for (const Json& choice : schema.at("enum")) {
-      if (choice.is_string())
-        choices += (choices.empty() ? "" : " | ") + json_string(choice.get<std::string>());
-    }
-    return fmt::format("({}) {}", choices.empty() ? "\"\"" : choices, json_string(kEnd));
+    std::string texts;
+    for (const std::string& choice : *choices)
+      texts += (texts.empty() ? "" : " | ") + json_string(choice);
+    return fmt::format("({}) {}", texts.empty() ? "\"\"" : texts, json_string(kEnd));
   }
 
   // Returns the rule of named arguments. Required arguments come first, so that the optional ones

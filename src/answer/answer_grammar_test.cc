@@ -79,6 +79,27 @@ TEST_F(AnswerGrammarTest, TakesCallsAndNothingElse) {
   }
 }
 
+// A value between tags has no quotes wherever its schema allows a string.
+TEST_F(AnswerGrammarTest, StringsBetweenTagsHaveNoQuotes) {
+  const std::vector<ToolDefinition> tool = {{.name = "f", .parameters_json = R"({
+      "properties": {"a": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+                     "b": {"anyOf": [{"enum": ["x", "y"]}, {"type": "null"}]},
+                     "c": {"type": ["integer", "null"]}}})"}};
+  const std::string grammar = answer_grammar(tool, options(ToolSyntax::kQwenXml));
+  const auto takes_value = [&](const std::string& name, const std::string& value) {
+    return takes_whole(GrammarKind::kAnswer, grammar,
+                       "<tool_call>\n<function=f>\n<parameter=" + name + ">\n" + value +
+                           "\n</parameter>\n</function>\n</tool_call>");
+  };
+  EXPECT_TRUE(takes_value("a", "any text"));
+  EXPECT_TRUE(takes_value("b", "x"));
+  EXPECT_TRUE(takes_value("b", "null"));
+  EXPECT_FALSE(takes_value("b", "\"x\""));
+  EXPECT_FALSE(takes_value("b", "z"));
+  EXPECT_TRUE(takes_value("c", "3"));
+  EXPECT_FALSE(takes_value("c", "three"));
+}
+
 TEST_F(AnswerGrammarTest, OneCallWhereOneIsWanted) {
   AnswerGrammarOptions one = options(ToolSyntax::kLlama3);
   one.has_one_call = true;

@@ -138,7 +138,7 @@ TEST(AnswerParser, CallsAreHeldBackUntilTheyAreWhole) {
 TEST(AnswerParser, AnAnswerOfCallsAloneHasNoContentOfACutBeginning) {
   const std::pair<ToolSyntax, std::string> cases[] = {
       {ToolSyntax::kHermes, "<tool_call>\n{\"name\": \"f\", \"argu"},
-      {ToolSyntax::kQwenXml, "<tool_call>\n<function=f"},
+      {ToolSyntax::kQwenXml, "<tool_call>\n<function=f>\n<parameter=a"},
       {ToolSyntax::kLlama3, R"({"name": "f", )"},
       {ToolSyntax::kPythonic, "[f("},
       {ToolSyntax::kMistral, R"([TOOL_CALLS][{"name": "f")"},

@@ -138,7 +138,7 @@ ANSWERS = (
              "place_ == text_.size() || depth > kMaxDepth", "place_ == text_.size()",
              ANSWER_TEST, "AnswerParser.WhatIsTooDeepOrTooLongIsNoCall"),
     Mutation("names without end", "src/answer/xml_call_reader.cc",
-             "!may_be_tag || text_.size() > kMaxTagBytes", "!may_be_tag",
+             "!may_be_tag || tag_.size() > kMaxTagBytes", "!may_be_tag",
              ANSWER_TEST, "AnswerParser.WhatIsTooDeepOrTooLongIsNoCall"),
     Mutation("what the answer's end decides is lost", "src/serving/answer_reader.cc",
              "for (AnswerPart& part : parser_->finish()) append_part(parts, part.kind, std::move(part.text));", "",
