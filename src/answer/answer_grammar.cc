@@ -110,7 +110,8 @@ class AnswerGrammarWriter {
   }
 
   std::string several(std::string_view separator) const {
-    return options_.has_one_call ? "call" : fmt::format("call ({} call)*", json_string(separator));
+    if (options_.has_one_call) return "call";
+    return fmt::format("call ({} call){{0,{}}}", json_string(separator), kMaxCalls - 1);
   }
 
   std::string answer() const {
@@ -125,7 +126,7 @@ class AnswerGrammarWriter {
       case ToolSyntax::kMistral:
         return fmt::format("{} \"[\" {} \"]\"", call_mark("[TOOL_CALLS]"), several(", "));
       case ToolSyntax::kMistralV11:
-        return options_.has_one_call ? "call" : "call+";
+        return options_.has_one_call ? "call" : fmt::format("call{{1,{}}}", kMaxCalls);
     }
     return "call";
   }

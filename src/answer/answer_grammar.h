@@ -13,6 +13,9 @@
 
 namespace pagoda {
 
+// The most calls of an answer that may have only calls. Small models would repeat one without end.
+inline constexpr int kMaxCalls = 16;
+
 struct AnswerGrammarOptions {
   ToolSyntax syntax = ToolSyntax::kHermes;
   // The answer may also have prose, or no call at all. Then only the arguments of strict tools
@@ -21,7 +24,7 @@ struct AnswerGrammarOptions {
   // A JSON Schema: the answer may be JSON that it validates instead of calls, but no prose.
   // Arguments of tools that are not strict may then be any object too.
   std::optional<std::string> json_schema;
-  bool has_one_call = false;            // false: one or more
+  bool has_one_call = false;            // false: one to kMaxCalls
   std::optional<ThoughtMarks> thought;  // allowed before the answer; absent: none is
   bool begins_in_thought = false;       // the prompt ends inside a thought
   // Returns the id of a text that is a special token, because text tokens cannot spell it; nothing

@@ -108,6 +108,20 @@ TEST_F(AnswerGrammarTest, OneCallWhereOneIsWanted) {
       takes_answer(one, R"({"name": "now", "parameters": {}}; {"name": "now", "parameters": {}})"));
 }
 
+TEST_F(AnswerGrammarTest, CallsAreBounded) {
+  const std::tuple<ToolSyntax, std::string, std::string> cases[] = {
+      {ToolSyntax::kHermes, "<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>",
+       "\n"},
+      {ToolSyntax::kLlama3, R"({"name": "now", "parameters": {}})", "; "},
+      {ToolSyntax::kMistralV11, "[TOOL_CALLS]now[ARGS]{}", ""}};
+  for (const auto& [syntax, call, separator] : cases) {
+    std::string calls = call;
+    for (int i = 1; i < kMaxCalls; ++i) calls += separator + call;
+    EXPECT_TRUE(takes_answer(options(syntax), calls)) << call;
+    EXPECT_FALSE(takes_answer(options(syntax), calls + separator + call)) << call;
+  }
+}
+
 TEST_F(AnswerGrammarTest, AThoughtMayStandBeforeCalls) {
   AnswerGrammarOptions thinking = options(ToolSyntax::kLlama3);
   thinking.thought = ThoughtMarks{"<think>", "</think>"};
