@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "serving/token_text.h"
+
 namespace pagoda {
 
 Result<std::shared_ptr<const TokenMaskSource>> ThoughtBudget::make(
@@ -76,23 +78,15 @@ bool ThoughtBudget::is_stopped() const {
 void ThoughtBudget::follow(int token_id) {
   switch (state_) {
     case State::kBeginning:
-      return begin(text_of(token_id));
+      return begin(shown_text_of(*tokenizer_, token_id));
     case State::kThinking:
-      return think(text_of(token_id));
+      return think(shown_text_of(*tokenizer_, token_id));
     case State::kEnding:
       if (++num_end_ids_ == end_ids_.size()) state_ = State::kFree;
       return;
     case State::kFree:
       return;
   }
-}
-
-// Returns a token's text. A special token may be a mark; its bytes are empty, so its name is used.
-std::string ThoughtBudget::text_of(int token_id) const {
-  const Result<std::string> text = tokenizer_->is_special(token_id)
-                                       ? tokenizer_->id_to_token(token_id)
-                                       : tokenizer_->token_bytes(token_id);
-  return text.ok() ? *text : std::string();
 }
 
 void ThoughtBudget::begin(const std::string& text) {

@@ -40,7 +40,6 @@ class ThoughtBudget final : public TokenMaskSource {
   enum class State { kBeginning, kThinking, kEnding, kFree };
 
   ThoughtBudget() = default;
-  std::string text_of(int token_id) const;
   void follow(int token_id);
   void begin(const std::string& text);
   void think(const std::string& text);

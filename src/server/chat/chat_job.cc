@@ -17,6 +17,7 @@ std::optional<ApiError> resolve_form(const ServedModel& model, const ChatRequest
   auto form = resolve_answer_form(model, prompt, request.tools, request.reasoning.is_separate,
                                   job.generation.grammar.grammar);
   if (!form.ok()) return api_error(form.status());
+  if (form->parsing && form->parsing->has_only_calls) job.generation.only_calls = form->parsing;
   job.parsing = std::move(form->parsing);
   if (form->shows_special_tokens) job.generation.skip_special_tokens = false;
   return {};

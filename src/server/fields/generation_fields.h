@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "answer/answer_parser.h"
 #include "model/model_config.h"
 #include "sampling/sampling_params.h"
 #include "server/base/api_error.h"
@@ -55,6 +56,8 @@ struct GenerationFields {
   // Set by chats, whose answers may hold thoughts.
   std::optional<ThoughtBudgetOptions> thought_budget;
   std::optional<int> best_of;  // OpenAI's: the answers that the best n are chosen from
+  // Set by chats whose answers must be calls: how the answers are read.
+  std::optional<AnswerParserOptions> only_calls;
   bool echo = false;
   bool stream = false;
   std::optional<StreamOptions> stream_options;

@@ -4,6 +4,7 @@
 
 #include "core/log.h"
 #include "serving/allowed_tokens.h"
+#include "serving/repeated_call_guard.h"
 
 namespace pagoda {
 namespace {
@@ -59,6 +60,11 @@ ApiResult<Constraints> make_constraints(ApiService& service, const GenerationFie
       constraints.mask_source = std::make_shared<const AllowedTokens>(
           constraints.mask_source->clone(), token_rules, grammar->param);
     }
+  }
+  if (fields.only_calls && constraints.mask_source) {
+    constraints.mask_source = std::make_shared<const RepeatedCallGuard>(
+        service.model.tokenizer, service.model.config.eos_token_ids, *fields.only_calls,
+        constraints.mask_source->clone());
   }
   if (fields.thought_budget) {
     auto source = ThoughtBudget::make(service.model.tokenizer, *fields.thought_budget,

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 
 #include "server/fields/tool_fields.h"
 #include "server/openai/chat_tools_rig.h"
@@ -132,6 +134,19 @@ TEST_F(ChatToolsTest, CallsThatMustBeMadeAreHeldByAGrammar) {
   }
   client_.answer(kChatPath, with_tools("say a").dump());
   EXPECT_EQ(client_.engine().last_request().mask_source, nullptr);
+}
+
+TEST_F(ChatToolsTest, ACallThatIsRepeatedIsTheLastOfThoseThatMustBeMade) {
+  client_.answer(kChatPath, json_text(with_tools("say a", {{"tool_choice", "required"}})));
+  const auto source = client_.engine().last_request().mask_source->clone();
+  const std::string call = call_of("now") + "}}\n</tool_call>";
+  for (const int id : client_.model().tokenizer->encode(call + "\n" + call).value())
+    ASSERT_TRUE(source->accept(id).ok());
+  std::vector<std::uint32_t> bits(client_.engine().limits().vocab_size / 32 + 1);
+  ASSERT_TRUE(source->fill_mask(bits).ok());
+  int num_allowed = 0;
+  for (const std::uint32_t word : bits) num_allowed += std::popcount(word);
+  EXPECT_EQ(num_allowed, 1);
 }
 
 TEST_F(ChatToolsTest, CallsThatMustBeMadeLeaveNoTextForAFormat) {
