@@ -122,6 +122,19 @@ TEST(AnswerParser, BareCallsMayBeDividedByALineEnd) {
             (Answer{.content = "\n{\"x\": 1}", .calls = {{"f", R"({"a": 1})"}, {"g", "{}"}}}));
 }
 
+TEST(AnswerParser, PythonsStringsMayHaveThreeQuotes) {
+  const std::pair<std::string, std::string> cases[] = {
+      {"'''tri'''", R"("tri")"},
+      {R"("""a "b" ')]\n\"""")", R"("a \"b\" ')]\n\"")"},
+      {"''''''", R"("")"},
+      {R"("", y='')", R"("","y":"")"}};
+  for (const auto& [text, json] : cases) {
+    EXPECT_EQ(read(calls_in(ToolSyntax::kPythonic), "[f(x=" + text + ")]"),
+              (Answer{.calls = {{"f", "{\"x\":" + json + "}"}}}))
+        << text;
+  }
+}
+
 TEST(AnswerParser, CallsAreHeldBackUntilTheyAreWhole) {
   AnswerParserOptions options = calls_in(ToolSyntax::kMistral);
   options.holds_calls_back = true;

@@ -104,9 +104,12 @@ class ListParser {
   }
 
   std::optional<Json> string() {
-    const char quote = text_[place_++];
+    const std::string quotes(3, text_[place_]);
+    const bool is_triple = text_.substr(place_).starts_with(quotes);
+    const std::string_view end = std::string_view(quotes).substr(0, is_triple ? 3 : 1);
+    place_ += end.size();
     std::string result;
-    while (place_ < text_.size() && text_[place_] != quote) {
+    while (place_ < text_.size() && !text_.substr(place_).starts_with(end)) {
       if (text_[place_] == '\\') {
         if (!escape(result)) return {};
       } else {
@@ -114,7 +117,7 @@ class ListParser {
       }
     }
     if (place_ == text_.size()) return {};
-    ++place_;
+    place_ += end.size();
     return Json(std::move(result));
   }
 
@@ -180,23 +183,36 @@ bool PythonCallReader::may_go_on() const {
   return text_.size() == 1 ? c == '[' : is_name_char(c) || is_white_space(c);
 }
 
+// Begins a string. A quote directly behind an empty string makes it one of three quotes.
+void PythonCallReader::begin_string(char quote) {
+  is_triple_ = text_.size() == empty_end_ + 1 && text_[text_.size() - 2] == quote;
+  quote_ = quote;
+  num_end_quotes_ = 0;
+  string_begin_ = text_.size();
+}
+
+void PythonCallReader::take_string(char c) {
+  if (is_escaped_ || c != quote_) {
+    is_escaped_ = !is_escaped_ && c == '\\';
+    num_end_quotes_ = 0;
+    return;
+  }
+  if (++num_end_quotes_ < (is_triple_ ? 3 : 1)) return;
+  quote_ = 0;
+  if (!is_triple_ && text_.size() == string_begin_ + 1) empty_end_ = text_.size();
+}
+
 State PythonCallReader::feed(char c, std::vector<AnswerPart>& parts) {
   text_ += c;
   if (quote_ != 0) {
-    if (is_escaped_) {
-      is_escaped_ = false;
-    } else if (c == '\\') {
-      is_escaped_ = true;
-    } else if (c == quote_) {
-      quote_ = 0;
-    }
+    take_string(c);
     return State::kMore;
   }
   if (!has_call_) {
     has_call_ = c == '(' && text_.size() > 2;
     if (!has_call_ && !may_go_on()) return State::kBroken;
   }
-  if (c == '"' || c == '\'') quote_ = c;
+  if (c == '"' || c == '\'') begin_string(c);
   if (c == '[' || c == '(' || c == '{') ++depth_;
   if (c == ']' || c == ')' || c == '}') --depth_;
   if (depth_ > 0) return State::kMore;

@@ -3,6 +3,7 @@
 // returned at the list's end, because until then the text may be another kind of list.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
 
@@ -18,11 +19,17 @@ class PythonCallReader : public CallReader {
 
  private:
   bool may_go_on() const;
+  void begin_string(char quote);
+  void take_string(char c);
 
   std::span<const ToolDefinition> tools_;
   std::string text_;
   int depth_ = 0;
-  char quote_ = 0;  // the quote of the open string; 0: none is open
+  char quote_ = 0;                // the quote of the open string; 0: none is open
+  bool is_triple_ = false;        // the open string has three quotes at each end
+  int num_end_quotes_ = 0;        // at the end of text_, within the open string
+  std::size_t string_begin_ = 0;  // of the open string's text
+  std::size_t empty_end_ = 0;     // the end of the latest empty string
   bool is_escaped_ = false;
   bool has_call_ = false;  // text_ begins with [name(
 };
