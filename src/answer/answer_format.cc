@@ -51,9 +51,6 @@ bool holds(std::string_view text, std::string_view part) {
 
 AnswerFormat answer_format_of(std::string_view chat_template) {
   AnswerFormat format;
-  // Every template that lists tools has Jinja2's variable for them: `if tools`, `for tool in
-  // tools`.
-  format.template_has_tools = holds(chat_template, "tools");
   for (const SyntaxSign& sign : kSyntaxSigns) {
     const bool fits = std::all_of(sign.texts.begin(), sign.texts.end(), [&](std::string_view text) {
       return holds(chat_template, text);

@@ -29,9 +29,6 @@ struct ThoughtMarks {
 
 struct AnswerFormat {
   ToolSyntax tool_syntax = ToolSyntax::kHermes;
-  // False: the template would silently leave tools out, so describe_tools() puts them into the
-  // messages.
-  bool template_has_tools = false;
   std::optional<ThoughtMarks> thought;  // absent: the model writes no thoughts
   bool operator==(const AnswerFormat&) const = default;
 };

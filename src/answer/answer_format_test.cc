@@ -25,11 +25,10 @@ TEST(AnswerFormat, SyntaxIsWhatTheTemplateShows) {
     const AnswerFormat format = answer_format_of(each.chat_template);
     EXPECT_EQ(tool_syntax_name(format.tool_syntax), tool_syntax_name(each.syntax))
         << each.chat_template;
-    EXPECT_TRUE(format.template_has_tools);
   }
 }
 
-TEST(AnswerFormat, ATemplateWithoutToolsHasNone) {
+TEST(AnswerFormat, ATemplateThatShowsNothingHasTheDefaults) {
   const AnswerFormat format =
       answer_format_of("{% for message in messages %}{{ message['content'] }}{% endfor %}");
   EXPECT_EQ(format, AnswerFormat());

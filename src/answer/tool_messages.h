@@ -1,17 +1,24 @@
-// Describes tools in messages, for templates without support for tools.
+// Tells of tools in the text of messages, for templates without support for them. Messages are a
+// list as in the API; REQUIRES: they have passed the checks of a request.
 #pragma once
 
 #include <string>
-#include <string_view>
+
+#include "core/ordered_json.h"
 
 namespace pagoda {
 
-// Returns the messages, a JSON list as in the API, with the tools described in text:
-// - the system message, added if there is none, describes the tools and how to call them
-//   (ToolSyntax::kHermes);
-// - earlier calls are written into the assistant's content;
-// - results of tools become user messages.
-// tools_json: a JSON list of OpenAI's tools. REQUIRES: both have passed the checks of a request.
-std::string describe_tools(std::string_view messages_json, std::string_view tools_json);
+// Describes tools, a list of OpenAI's tools, and how to call them (ToolSyntax::kHermes), in the
+// system message. Adds that message if the first one is neither the system's nor the developer's.
+void describe_tools(OrderedJson& messages, const OrderedJson& tools);
+
+// Writes a message's calls into its content.
+void write_calls_as_text(OrderedJson& message);
+// Turns a tool's result into a user message.
+void write_result_as_text(OrderedJson& message);
+
+bool has_calls(const OrderedJson& message);
+// Returns a message's content as one string.
+std::string content_text(const OrderedJson& message);
 
 }  // namespace pagoda

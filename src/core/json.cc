@@ -77,6 +77,11 @@ nlohmann::json parse_json(std::string_view text, int max_depth) {
   return nlohmann::json::parse(text, keeps, /*allow_exceptions=*/false);
 }
 
+bool is_json_object(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(" \t\r\n");
+  return begin != std::string_view::npos && text[begin] == '{' && nlohmann::json::accept(text);
+}
+
 OrderedJson parse_ordered_json(std::string_view text) {
   return OrderedJson::parse(text, nullptr, /*allow_exceptions=*/false);
 }

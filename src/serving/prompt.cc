@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "answer/tool_messages.h"
+#include "serving/conversation.h"
 #include "serving/fill_in_prompt.h"
 #include "text/token_bound.h"
 
@@ -18,6 +18,27 @@ Result<EncodedPrompt> encode_text(const ServedModel& model, std::string text,
       token_ids_if_near(model, text, most, {.add_special_tokens = add_special_tokens}, field));
   PAGODA_RETURN_IF_ERROR(check_token_ids(limits, ids, most, field));
   return EncodedPrompt{std::move(ids), std::move(text)};
+}
+
+Result<std::string> render_fitted(const ServedModel& model, const ChatPrompt& prompt) {
+  auto text =
+      model.chat_template->render({.messages_json = prompt.messages_json,
+                                   .tools_json = prompt.tools_json,
+                                   .kwargs_json = prompt.template_kwargs_json,
+                                   .bos_token = model.tokenizer->bos_token(),
+                                   .eos_token = model.tokenizer->eos_token(),
+                                   .add_generation_prompt = prompt.add_generation_prompt,
+                                   .continue_final_message = prompt.continue_final_message});
+  if (!text.ok()) return text.status().of_field("messages");
+  return text;
+}
+
+// Returns the first name that is not in the text; null: all are.
+const std::string* missing_name(const std::vector<std::string>& names, const std::string& text) {
+  const auto found = std::find_if(names.begin(), names.end(), [&](const std::string& name) {
+    return text.find(name) == std::string::npos;
+  });
+  return found == names.end() ? nullptr : &*found;
 }
 
 }  // namespace
@@ -101,38 +122,39 @@ Result<std::vector<int>> tokenize_text(const ServedModel& model, std::string_vie
   return encode_field(*model.tokenizer, text, {.add_special_tokens = add_special_tokens}, field);
 }
 
-Result<std::string> render_chat(const ServedModel& model, const ChatPrompt& prompt) {
+Result<std::string> render_chat(const ServedModel& model, ChatPrompt prompt) {
   if (!model.chat_template) {
     return invalid_argument("this model has no chat template: it takes plain prompts alone")
         .of_field("messages", "no_chat_template");
   }
-  const bool has_place_for_tools = model.answer_format.template_has_tools;
-  std::string described;
-  if (!prompt.tools_json.empty() && !has_place_for_tools)
-    described = describe_tools(prompt.messages_json, prompt.tools_json);
-  auto text = model.chat_template->render(
-      {.messages_json = described.empty() ? prompt.messages_json : described,
-       .tools_json = has_place_for_tools ? prompt.tools_json : "",
-       .kwargs_json = prompt.template_kwargs_json,
-       .bos_token = model.tokenizer->bos_token(),
-       .eos_token = model.tokenizer->eos_token(),
-       .add_generation_prompt = prompt.add_generation_prompt,
-       .continue_final_message = prompt.continue_final_message});
-  if (!text.ok()) return text.status().of_field("messages");
-  return text;
+  const TemplateTraits& traits = model.template_traits;
+  const std::vector<std::string> tools = names_of_tools(prompt.tools_json);
+  if (tools.empty() || traits.tool_variable != ToolVariable::kNone) {
+    PAGODA_RETURN_IF_ERROR(fit_conversation(traits, /*tools_in_words=*/false, prompt));
+    auto text = render_fitted(model, prompt);
+    if (!text.ok() || missing_name(tools, *text) == nullptr) return text;
+  }
+  PAGODA_RETURN_IF_ERROR(fit_conversation(traits, /*tools_in_words=*/true, prompt));
+  PAGODA_ASSIGN_OR_RETURN(std::string text, render_fitted(model, prompt));
+  const std::string* const missing = missing_name(tools, text);
+  if (missing == nullptr) return text;
+  return invalid_argument("'tools': the chat template leaves out the function '{}'", *missing)
+      .of_field("tools");
 }
 
-Result<EncodedPrompt> encode_chat_prompt(const ServedModel& model, const ChatPrompt& prompt) {
+Result<EncodedPrompt> encode_chat_prompt(const ServedModel& model, ChatPrompt prompt) {
   if (!prompt.suffix.empty())
     return encode_fill_in(model, prompt.raw_text.value_or(""), prompt.suffix,
                           /*add_special_tokens=*/true);
   if (prompt.raw_text)
-    return encode_text(model, *prompt.raw_text, /*add_special_tokens=*/true, "prompt");
-  PAGODA_ASSIGN_OR_RETURN(std::string rendered, render_chat(model, prompt));
-  if (!prompt.is_for_counting)
-    return encode_text(model, std::move(rendered), prompt.add_special_tokens, "messages");
+    return encode_text(model, *std::move(prompt.raw_text), /*add_special_tokens=*/true, "prompt");
+  const bool add_special_tokens = prompt.add_special_tokens;
+  const bool is_for_counting = prompt.is_for_counting;
+  PAGODA_ASSIGN_OR_RETURN(std::string rendered, render_chat(model, std::move(prompt)));
+  if (!is_for_counting)
+    return encode_text(model, std::move(rendered), add_special_tokens, "messages");
   PAGODA_ASSIGN_OR_RETURN(std::vector<int> ids,
-                          tokenize_text(model, rendered, prompt.add_special_tokens, "messages"));
+                          tokenize_text(model, rendered, add_special_tokens, "messages"));
   return EncodedPrompt{std::move(ids), std::move(rendered)};
 }
 

@@ -23,12 +23,13 @@ struct EncodedPrompt {
 // context_length_exceeded), or with ids out of range.
 Result<EncodedPrompt> encode_prompt(const ServedModel& model, const PromptInput& prompt,
                                     bool add_special_tokens);
-// Renders and encodes a conversation. Errors: encode_prompt()'s, a checkpoint without a chat
-// template, and a template that refuses the messages. If the tokens are only counted, the limits
+// Renders and encodes a conversation. Errors: encode_prompt()'s and render_chat()'s. If the tokens are only counted, the limits
 // are those of tokenize_text() instead of the context's.
-Result<EncodedPrompt> encode_chat_prompt(const ServedModel& model, const ChatPrompt& prompt);
-// Returns the conversation's text, rendered by the model's template.
-Result<std::string> render_chat(const ServedModel& model, const ChatPrompt& prompt);
+Result<EncodedPrompt> encode_chat_prompt(const ServedModel& model, ChatPrompt prompt);
+// Returns the conversation's text, rendered by the model's template, with the name of each tool in
+// it. Errors: a checkpoint without a chat template, and a template that refuses the messages or
+// leaves out tools.
+Result<std::string> render_chat(const ServedModel& model, ChatPrompt prompt);
 
 // Returns a text's tokens. The engine's limits do not apply: the text may be empty or too long for
 // it. Errors: a text longer than kMaxTokenizedBytes, or with a piece longer than

@@ -136,7 +136,11 @@ Result<std::unique_ptr<ServedModel>> load_served_model(const ServedModelOptions&
   Result<std::unique_ptr<Engine>> engine =
       create_engine(checkpoint, model->config, options.engine, options.on_progress);
   if (text.valid()) PAGODA_RETURN_IF_ERROR(text.get());
-  if (model->chat_template) model->answer_format = answer_format_of(model->chat_template->text());
+  if (model->chat_template) {
+    model->answer_format = answer_format_of(model->chat_template->text());
+    model->template_traits = probe_template(*model->chat_template, model->tokenizer->bos_token(),
+                                            model->tokenizer->eos_token());
+  }
   if (options.tool_syntax) model->answer_format.tool_syntax = *options.tool_syntax;
   if (model->tokenizer) {
     model->fill_in = find_fill_in_format(*model->tokenizer);

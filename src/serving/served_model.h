@@ -20,6 +20,7 @@
 #include "serving/embedding_format.h"
 #include "serving/fill_in_format.h"
 #include "serving/score_format.h"
+#include "serving/template_probe.h"
 #include "text/chat_template.h"
 #include "text/grammar.h"
 #include "text/tokenizer.h"
@@ -57,6 +58,7 @@ struct ServedModel {
   std::shared_ptr<const Tokenizer> tokenizer;  // null: there is none, and answers have no text
   Status no_tokenizer;                         // why there is none
   std::shared_ptr<const ChatTemplate> chat_template;  // null: there is none, and chats are refused
+  TemplateTraits template_traits;                     // what the chat template prints
   AnswerFormat answer_format;                         // how answers mark thoughts and calls
   std::optional<FillInFormat> fill_in;                // absent: no fill-in-the-middle
   EmbeddingFormat embedding_format;

@@ -87,6 +87,17 @@ TEST(ChatMessagesTest, CallsAreNotLostInATemplateThatLooksForNoContent) {
   EXPECT_EQ(rendered("[{{ messages[0].content }}]", messages), "[]");
 }
 
+TEST(ChatMessagesTest, ArgumentsThatAreNoObjectStayText) {
+  for (const std::string text : {"null", "[1]", "\\\"a\\\"", "{\\\"a\\\":"}) {
+    EXPECT_EQ(rendered("{{ messages[0].tool_calls[0].function.arguments is string }}",
+                       R"([{"role": "assistant", "tool_calls": [{"function": {"name": "f",
+                           "arguments": ")" +
+                           text + R"("}}]}])"),
+              "True")
+        << text;
+  }
+}
+
 TEST(ChatMessagesTest, ObjectsAreInTheClientsOrder) {
   const std::string_view messages = R"([{"role": "assistant", "content": "", "tool_calls": [
       {"function": {"name": "f", "arguments": "{\"z\": {\"y\": 1, \"x\": 2}, \"a\": 3}"}}]}])";

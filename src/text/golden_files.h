@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/cache_folder.h"
 #include "core/json.h"
 #include "tests/support/source_path.h"
 #include "text/gguf_vocabulary.h"
@@ -23,6 +24,14 @@ inline std::filesystem::path test_data() {
 inline OrderedJson read_golden(std::string_view name) {
   std::ifstream file(test_data() / name);
   return parse_ordered_json(file);
+}
+
+// Returns the folder into which tools/fetch_chat_templates.py puts the templates of 70 models.
+// goldens: jinja_goldens.json.
+inline std::filesystem::path chat_templates_folder(const OrderedJson& goldens) {
+  const Result<std::filesystem::path> cache = cache_folder();
+  const std::filesystem::path root = cache.ok() ? *cache : std::filesystem::path();
+  return root / "chat_templates" / goldens.at("source").get<std::string>();
 }
 
 // Builds a vocabulary. "tokens" has [id, token, type] for each token that the golden texts need;

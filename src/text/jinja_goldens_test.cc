@@ -7,7 +7,6 @@
 #include <iterator>
 #include <sstream>
 
-#include "core/cache_folder.h"
 #include "core/sha256.h"
 #include "text/chat_template.h"
 #include "text/golden_files.h"
@@ -24,12 +23,6 @@ constexpr std::string_view kForgiven = "llama-cpp-deepseek-r1.jinja";
 const Json& goldens() {
   static const Json result = read_golden("jinja_goldens.json");
   return result;
-}
-
-std::filesystem::path templates_folder() {
-  const Result<std::filesystem::path> cache = cache_folder();
-  const std::filesystem::path root = cache.ok() ? *cache : std::filesystem::path();
-  return root / "chat_templates" / goldens()["source"].get<std::string>();
 }
 
 std::string read_text(const std::filesystem::path& file) {
@@ -101,7 +94,7 @@ TEST_F(JinjaGoldensTest, ExpressionsPrintWhatTheyPrintInJinja2) {
 }
 
 TEST_F(JinjaGoldensTest, TemplatesOfSeventyModelsRenderAsJinja2RendersThem) {
-  const std::filesystem::path folder = templates_folder();
+  const std::filesystem::path folder = chat_templates_folder(goldens());
   ASSERT_TRUE(std::filesystem::is_directory(folder))
       << "no chat templates in " << folder
       << ": tools/fetch_chat_templates.py takes them from PyPI";

@@ -77,6 +77,10 @@ std::string numbers(int count) {
   return text;
 }
 
+std::vector<int> answer_tokens(const Tokenizer& tokenizer, const std::string& text) {
+  return tokenizer.encode(text, {.add_special_tokens = false, .parse_special = true}).value();
+}
+
 FakeReply obey(const Tokenizer& tokenizer, const GenerationRequest& request) {
   const std::string order = last_line(tokenizer.decode(request.prompt_token_ids, false).value());
   const auto argument = order.substr(std::min(order.size(), order.find(' ') + 1));
@@ -93,8 +97,7 @@ FakeReply obey(const Tokenizer& tokenizer, const GenerationRequest& request) {
     reply.error = internal_error("{}", argument);
     text = "So far";
   }
-  reply.token_ids =
-      tokenizer.encode(text, {.add_special_tokens = false, .parse_special = true}).value();
+  reply.token_ids = answer_tokens(tokenizer, text);
   return reply;
 }
 
@@ -104,10 +107,7 @@ std::unique_ptr<ServedModel> make_fake_model(const FakeModelOptions& options) {
   auto model = std::make_unique<ServedModel>();
   model->name = "fake-model";
   model->tokenizer = Tokenizer::from_gguf(make_vocabulary()).value();
-  if (options.has_chat_template) {
-    model->chat_template =
-        std::make_shared<const ChatTemplate>(ChatTemplate::from_text("chatml", kTemplate).value());
-  }
+  if (options.has_chat_template) set_chat_template(*model, kTemplate);
   model->fill_in = find_fill_in_format(*model->tokenizer);
   if (options.thinks) model->answer_format.thought = ThoughtMarks{"<think>", "</think>"};
   const int eos_token_id = *model->tokenizer->eos_token_id();
@@ -125,11 +125,20 @@ std::unique_ptr<ServedModel> make_fake_model(const FakeModelOptions& options) {
   engine_options.limits.vocab_size = model->tokenizer->vocab_size();
   engine_options.eos_token_id = eos_token_id;
   engine_options.token_s = options.token_s;
-  engine_options.reply = [tokenizer = model->tokenizer](const GenerationRequest& request, int) {
-    return obey(*tokenizer, request);
+  engine_options.reply = [tokenizer = model->tokenizer, answer = options.answer](
+                             const GenerationRequest& request, int) {
+    return answer ? FakeReply{.token_ids = answer_tokens(*tokenizer, *answer)}
+                  : obey(*tokenizer, request);
   };
   model->engine = std::make_unique<FakeEngine>(std::move(engine_options));
   return model;
+}
+
+void set_chat_template(ServedModel& model, std::string_view text) {
+  model.chat_template =
+      std::make_shared<const ChatTemplate>(ChatTemplate::from_text("chat", text).value());
+  model.template_traits = probe_template(*model.chat_template, model.tokenizer->bos_token(),
+                                         model.tokenizer->eos_token());
 }
 
 std::vector<float> fake_embedding(const std::vector<int>& token_ids) {

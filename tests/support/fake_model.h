@@ -12,6 +12,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "serving/served_model.h"
@@ -25,10 +26,15 @@ struct FakeModelOptions {
   int max_queue = 64;
   bool has_chat_template = true;
   bool thinks = false;  // its answers may hold thoughts, in <think>
+  // The text of every answer, instead of orders. It may change between two requests.
+  std::shared_ptr<const std::string> answer = nullptr;
 };
 
 // Makes a model whose name is "fake-model". Its end-of-sequence token is <|im_end|>.
 std::unique_ptr<ServedModel> make_fake_model(const FakeModelOptions& options = {});
+
+// Gives the model another chat template. How answers are read stays as it is.
+void set_chat_template(ServedModel& model, std::string_view text);
 
 FakeEngine& fake_engine(ServedModel& model);
 

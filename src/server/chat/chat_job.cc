@@ -53,7 +53,7 @@ std::optional<ApiError> prepare_chat(ApiService& service, RequestOrigin origin,
   if (auto error = check_model_name(service, model_name)) return error;
   job.identity = AnswerIdentity::make(id_prefix, answered_name(service, model_name));
   if (job.generation.echo) job.echoed = request.prompt.last_message_text;
-  auto encoded = encode_chat_prompt(service.model, request.prompt);
+  auto encoded = encode_chat_prompt(service.model, std::move(request.prompt));
   if (!encoded.ok()) return api_error(encoded.status());
   job.prompt_token_ids = std::move(encoded->token_ids);
   return resolve_form(service.model, request, encoded->text, job);

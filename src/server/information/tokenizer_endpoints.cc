@@ -19,14 +19,14 @@ json text_or_null(const std::string& text) {
   return text.empty() ? json() : json(text);
 }
 
-ApiResult<std::vector<int>> tokens_of(const ServedModel& model, const TokenizeRequest& request) {
+ApiResult<std::vector<int>> tokens_of(const ServedModel& model, TokenizeRequest& request) {
   std::string text;
   std::string_view param = "prompt";
   if (request.prompt) {
     text = *request.prompt;
   } else {
     param = "messages";
-    auto rendered = render_chat(model, request.chat);
+    auto rendered = render_chat(model, std::move(request.chat));
     if (!rendered.ok()) return api_error(rendered.status());
     text = *std::move(rendered);
   }
@@ -82,7 +82,7 @@ HttpResponse prompt_response(std::string text) {
 HttpResponse tokenize_response(ApiService& service, const HttpRequest& http_request) {
   auto read = read_logged(service, read_tokenize_request, http_request.body);
   if (!read.ok()) return error_response(read.error());
-  const auto& request = *read;
+  auto& request = *read;
   if (auto error = check_model_name(service, request.model)) return error_response(*error);
   auto tokenized = tokens_of(service.model, request);
   if (!tokenized.ok()) return error_response(tokenized.error());
@@ -115,7 +115,7 @@ HttpResponse apply_template_response(ApiService& service, const HttpRequest& htt
   auto read = read_logged(service, read_chat_request, http_request.body);
   if (!read.ok()) return error_response(read.error());
   if (auto error = check_model_name(service, read->generation.model)) return error_response(*error);
-  auto text = render_chat(service.model, read->prompt);
+  auto text = render_chat(service.model, std::move(read->prompt));
   if (!text.ok()) return error_response(api_error(text.status()));
   return prompt_response(*std::move(text));
 }

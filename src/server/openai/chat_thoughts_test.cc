@@ -53,8 +53,7 @@ TEST_F(ChatThoughtsTest, TheTemplateIsToldHowToThink) {
   const std::string text =
       "{% for message in messages %}{{ message['content'] }}{% endfor %}{{ enable_thinking }} "
       "{{ reasoning_effort }}";
-  client_.model().chat_template =
-      std::make_shared<const ChatTemplate>(ChatTemplate::from_text("thinks", text).value());
+  set_chat_template(client_.model(), text);
   EXPECT_EQ(prompt_of(ask("a", {{"enable_thinking", true}})), "aTrue ");
   EXPECT_EQ(prompt_of(ask("a", {{"think", false}})), "aFalse ");
   EXPECT_EQ(prompt_of(ask("a", {{"think", "low"}})), "a low");

@@ -104,8 +104,7 @@ TEST_F(ChatToolsTest, ATemplateGetsTheTools) {
       "{% if tools %}{{ tools | tojson }}{% endif %}{% for message in messages %}{{ "
       "'<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>\\n' }}{% endfor "
       "%}{{ '<|im_start|>assistant\\n' }}";
-  client_.model().chat_template =
-      std::make_shared<const ChatTemplate>(ChatTemplate::from_text("tools", text).value());
+  set_chat_template(client_.model(), text);
   client_.model().answer_format = answer_format_of(text);
   EXPECT_EQ(prompt_of_text(ask_with_tools_text()),
             std::string(kToolsText) + "<|im_start|>user\nsay a<|im_end|>\n<|im_start|>assistant\n");

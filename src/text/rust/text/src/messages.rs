@@ -207,13 +207,14 @@ fn prepare_calls(message: &mut Map<String, Value>, keeps_arguments: bool) {
     }
 }
 
-/// Parses a call's arguments. Clients send them as a string of JSON, but templates print the value with `tojson`.
+/// Parses a call's arguments. Clients send them as a string of JSON, but templates print the value with `tojson`. A
+/// string of anything but an object stays text.
 fn read_arguments(function: &mut Map<String, Value>, keeps_text: bool) {
     let arguments = function.entry("arguments").or_insert_with(|| json!({}));
     let read = match arguments.as_str().map(str::trim) {
         Some("") => Some(json!({})),
         Some(_) if keeps_text => None,
-        Some(text) => serde_json::from_str(text).ok(),
+        Some(text) => serde_json::from_str(text).ok().filter(Value::is_object),
         None => None,
     };
     if let Some(value) = read {
