@@ -55,7 +55,7 @@ MaybeError check_content(std::size_t index, const RequestJson& message, std::str
   const auto content = message.find("content");
   text.clear();
   if (content == message.end() || content->is_null()) {
-    if (message.at("role") == "assistant") return {};
+    if (message.at("role") == "assistant" || message.at("role") == "tool") return {};
     return message_error(index, ".content': expected a string or a list of parts, got nothing");
   }
   if (content->is_string()) {
@@ -83,25 +83,18 @@ constexpr std::string_view kTemplateKwargsSchema =
     R"({"type": "object", "propertyNames": {"not": {"enum":
         ["messages", "tools", "documents", "add_generation_prompt"]}}})";
 
-// Calls in a message: a function's name, with its arguments as an object or as a string that holds
-// one. A schema can't say what a string holds, so it allows two strings.
+// Calls in a message: a function's name, with its arguments. A model's calls may be broken off, so
+// that any value may be sent back (serving/call_completion.h).
 constexpr std::string_view kToolCallsSchema =
     R"({"type": "array", "maxItems": 1024, "items": {"type": "object", "required": ["function"], "properties": {
         "id": {"type": ["string", "null"], "maxLength": 16777216}, "type": {"enum": ["function", null]},
         "function": {"type": "object", "required": ["name"], "properties": {
           "name": {"type": "string", "maxLength": 16777216},
-          "arguments": {"anyOf": [{"type": "object"}, {"type": "null"}, {"enum": ["", "{}"]}]}}}}}})";
+          "arguments": {"anyOf": [{"type": "string", "maxLength": 16777216}, {"type": ["object", "array", "number", "boolean", "null"]}]}}}}}})";
 constexpr std::size_t kMaxToolCalls = 1024;
 
 ApiError tool_call_error(std::string_view rest) {
   return bad_request("tool_calls", fmt::format("'tool_calls{}", rest));
-}
-
-bool holds_arguments(const RequestJson& arguments) {
-  if (arguments.is_object() || arguments.is_null()) return true;
-  if (!arguments.is_string()) return false;
-  const auto& text = arguments.get_ref<const std::string&>();
-  return text.empty() || parse_ordered_json(text).is_object();
 }
 
 MaybeError check_tool_call(const RequestJson& call) {
@@ -116,9 +109,7 @@ MaybeError check_tool_call(const RequestJson& call) {
   const auto type = call.find("type");
   if (type != call.end() && !type->is_null() && *type != RequestJson("function"))
     return tool_call_error("[].type': expected 'function'");
-  const auto arguments = function->find("arguments");
-  if (arguments == function->end() || holds_arguments(*arguments)) return {};
-  return tool_call_error("[].function.arguments': expected a string that holds a JSON object");
+  return {};
 }
 
 MaybeError check_tool_calls(std::string_view name, const RequestJson& calls) {
@@ -282,7 +273,7 @@ MaybeError read_template_kwargs(const RequestJson& value, ChatPrompt& prompt) {
   return {};
 }
 
-// Returns the schema of a message of any role. Only an assistant's message may have no content.
+// Returns the schema of a message of any role. An assistant's and a tool's may have no content.
 nlohmann::json message_schema() {
   using nlohmann::json;
   const json text = {{"type", "string"}, {"maxLength", kMaxTextChars}};
@@ -302,7 +293,7 @@ nlohmann::json message_schema() {
   schema["required"] = json::array({"role"});
   schema["properties"]["role"] = {{"enum", kRoles}};
   schema["properties"]["content"] = {{"anyOf", {text, parts, {{"type", "null"}}}}};
-  schema["anyOf"] = parse_json(R"([{"properties": {"role": {"const": "assistant"}}},
+  schema["anyOf"] = parse_json(R"([{"properties": {"role": {"enum": ["assistant", "tool"]}}},
       {"required": ["content"], "properties": {"content": {"not": {"type": "null"}}}}])");
   schema["if"] = {{"properties", {{"role", {{"const", "function"}}}}}};
   schema["then"] = {{"required", {"name"}}, {"properties", {{"name", {{"type", "string"}}}}}};

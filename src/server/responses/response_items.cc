@@ -182,8 +182,9 @@ class MessageBuilder {
   MaybeError add_output(std::size_t index, const RequestJson& item) {
     const RequestJson& id = value_of(item, "call_id");
     if (!id.is_string()) return item_error(index, ".call_id': expected a string");
-    const auto text = text_in(value_of(item, "output"));
-    if (!text) return item_error(index, ".output': " + unread_content(value_of(item, "output")));
+    const RequestJson& output = value_of(item, "output");
+    const auto text = output.is_null() ? std::string() : text_in(output);
+    if (!text) return item_error(index, ".output': " + unread_content(output));
     push_output(id, *text);
     return {};
   }
@@ -250,9 +251,9 @@ std::string_view input_schema() {
             "type": {{"enum": ["message", null]}}, "role": {{"enum": ["system", "developer", "user", "assistant"]}},
             "content": {1}}}}},
           {{"type": "object", "required": ["type", "call_id", "name", "arguments"], "properties": {{
-            "type": {{"const": "function_call"}}, "call_id": {0}, "name": {0}, "arguments": {{"enum": ["", "{{}}"]}}}}}},
-          {{"type": "object", "required": ["type", "call_id", "output"], "properties": {{
-            "type": {{"const": "function_call_output"}}, "call_id": {0}, "output": {1}}}}},
+            "type": {{"const": "function_call"}}, "call_id": {0}, "name": {0}, "arguments": {0}}}}},
+          {{"type": "object", "required": ["type", "call_id"], "properties": {{
+            "type": {{"const": "function_call_output"}}, "call_id": {0}, "output": {{"anyOf": [{1}, {{"type": "null"}}]}}}}}},
           {{"type": "object", "required": ["type"], "properties": {{"type": {{"const": "reasoning"}},
             "summary": {{"anyOf": [{1}, {{"type": "null"}}]}}, "content": {{"anyOf": [{1}, {{"type": "null"}}]}}}}}}]}}}}]}})",
         text, texts, kMaxInputItems);
