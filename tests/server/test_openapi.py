@@ -10,7 +10,7 @@ import pytest
 CHAT_PATH = "/v1/chat/completions"
 CHAT = {"messages": [{"role": "user", "content": "say a"}]}
 REQUESTS = ["CompletionRequest", "ChatCompletionRequest", "ResponseRequest", "MessagesRequest", "OllamaGenerateRequest",
-            "OllamaShowRequest", "TokenizeRequest", "DetokenizeRequest", "EmbeddingRequest", "OllamaEmbedRequest", "OllamaEmbeddingRequest"]
+            "OllamaModelRequest", "LlamaCppCompletionRequest", "TokenizeRequest", "DetokenizeRequest", "EmbeddingRequest", "OllamaEmbedRequest", "OllamaEmbeddingRequest"]
 
 
 @pytest.fixture(scope="module")

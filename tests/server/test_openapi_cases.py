@@ -36,7 +36,8 @@ def is_beyond_schemas(case):
     """By the message, which errors of every API have."""
     error = case.get("error", "")
     message = error if isinstance(error, str) else error["message"]
-    return "maximum context length" in message or "one for each of text_1" in message
+    is_of_a_tools_schema = "tools_" in message and "_arguments: #" in message  # a keyword that no grammar can follow
+    return is_of_a_tools_schema or "maximum context length" in message or "one for each of text_1" in message
 
 
 @pytest.fixture(scope="module")

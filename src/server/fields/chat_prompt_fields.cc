@@ -90,7 +90,7 @@ constexpr std::string_view kToolCallsSchema =
         "id": {"type": ["string", "null"], "maxLength": 16777216}, "type": {"enum": ["function", null]},
         "function": {"type": "object", "required": ["name"], "properties": {
           "name": {"type": "string", "maxLength": 16777216},
-          "arguments": {"anyOf": [{"type": "string", "maxLength": 16777216}, {"type": ["object", "array", "number", "boolean", "null"]}]}}}}}})";
+          "arguments": {"anyOf": [{"type": "string", "maxLength": 16777216}, {"not": {"type": "string"}}]}}}}}})";
 constexpr std::size_t kMaxToolCalls = 1024;
 
 ApiError tool_call_error(std::string_view rest) {
@@ -127,7 +127,7 @@ MaybeError check_tool_calls(std::string_view name, const RequestJson& calls) {
 constexpr std::string_view kFunctionCallSchema =
     R"({"type": "object", "required": ["name"], "properties": {
         "name": {"type": "string", "maxLength": 16777216},
-        "arguments": {"anyOf": [{"type": "object"}, {"type": "null"}, {"enum": ["", "{}"]}]}}})";
+        "arguments": {"anyOf": [{"type": "string", "maxLength": 16777216}, {"not": {"type": "string"}}]}}})";
 
 // Checks OpenAI's older `function_call`: what a call of tool_calls has as its function.
 MaybeError check_function_call(std::string_view, const RequestJson& value) {

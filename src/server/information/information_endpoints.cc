@@ -46,9 +46,13 @@ json model_list_schema() {
 }
 
 json tokenized_schema() {
+  const json bytes = list_schema(count_schema());
+  const json piece = object_schema(
+      {{"id", count_schema()}, {"piece", {{"anyOf", json::array({text_schema(), bytes})}}}});
+  const json token = {{"anyOf", json::array({count_schema(), piece})}};
   return object_schema({{"count", count_schema()},
                         {"max_model_len", count_schema()},
-                        {"tokens", list_schema(count_schema())},
+                        {"tokens", list_schema(token)},
                         {"token_strs", {{"type", {"array", "null"}}}}});
 }
 

@@ -121,8 +121,9 @@ TEST_F(OllamaTest, TellsOfTheModel) {
   EXPECT_EQ(version.at("version"), "0.12.0");
   EXPECT_TRUE(version.contains("pagoda"));
   const json shown = client_.answer("/api/show", R"({"model": "fake-model:latest"})");
-  EXPECT_EQ(shown.at("capabilities"), json({"completion", "tools", "embedding"}));
+  EXPECT_EQ(shown.at("capabilities"), json({"completion", "tools", "embedding", "insert"}));
   client_.model().no_embeddings = unsupported("it makes none");
+  client_.model().fill_in.reset();
   EXPECT_EQ(client_.answer("/api/show", "{}").at("capabilities"), json({"completion", "tools"}));
   client_.refusal("/api/show", R"({"model": "fake-model", "name": "other"})", 404);
   EXPECT_EQ(client_.refusal("/api/show", R"({"model": "other"})", 404).at("code"),
