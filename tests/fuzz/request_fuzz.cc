@@ -89,12 +89,12 @@ void read_as_generation(const std::string& body) {
   } else {
     check_error(infill.error());
   }
-  auto completion = read_llama_cpp_completion(body, unknown_names);
-  if (completion.ok()) {
-    PAGODA_CHECK(completion->prompts.size() == 1, "there is one prompt");
-    check_generation(completion->fields.generation);
+  auto continued = read_llama_cpp_completion(body, unknown_names);
+  if (continued.ok()) {
+    PAGODA_CHECK(continued->prompts.size() == 1, "there is one prompt");
+    check_generation(continued->fields.generation);
   } else {
-    check_error(completion.error());
+    check_error(continued.error());
   }
   auto messages = read_messages_request(body, /*generates=*/true, unknown_names);
   if (messages.ok()) {
