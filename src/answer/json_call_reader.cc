@@ -177,7 +177,7 @@ State JsonCallReader::end_value(std::vector<AnswerPart>& parts) {
 }
 
 // Takes arguments that are not returned while they are read. A call's first ones count.
-State JsonCallReader::take_arguments(std::string arguments) {
+State JsonCallReader::take_arguments(const std::string& arguments) {
   if (is_told_ || !arguments_.empty()) return State::kMore;
   arguments_ = arguments_of(arguments);
   return arguments_.empty() ? State::kBroken : State::kMore;

@@ -45,7 +45,7 @@ class JsonCallReader : public CallReader {
   State take_value(char c, std::vector<AnswerPart>& parts);
   State take_word(char c, std::vector<AnswerPart>& parts);
   State end_value(std::vector<AnswerPart>& parts);
-  State take_arguments(std::string arguments);
+  State take_arguments(const std::string& arguments);
   State behind_value(char c, std::vector<AnswerPart>& parts);
   State end_object(std::vector<AnswerPart>& parts);
   State behind_object(char c);

@@ -23,7 +23,7 @@ struct Way {
   const char* cut_word;  // what stands there if its length ended it
 };
 
-json chat_of(json more) {
+json chat_of(const json& more) {
   json body = {{"messages", {{{"role", "user"}, {"content", "count 200"}}}}, {"stream", false}};
   body.update(more);
   return body;

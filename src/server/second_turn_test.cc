@@ -64,7 +64,7 @@ class SecondTurnTest : public ::testing::Test {
         .ok();
   }
 
-  json ask(const char* path, json body) { return client_.answer(path, json_text(body)); }
+  json ask(const char* path, const json& body) { return client_.answer(path, json_text(body)); }
   void expect_in_prompt(std::string_view text) {
     EXPECT_NE(client_.last_prompt().find(text), std::string::npos)
         << text << " is not in " << client_.last_prompt();

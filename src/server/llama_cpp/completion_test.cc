@@ -67,7 +67,7 @@ TEST_F(LlamaCppCompletionTest, StreamsTheSameTextAndTokens) {
     for (const json& id : last.at("tokens")) tokens.push_back(id);
     EXPECT_TRUE(last.at("timings").contains("predicted_n"));
   }
-  EXPECT_EQ(text, whole.at("content"));
+  EXPECT_EQ(json(text), whole.at("content"));
   EXPECT_EQ(tokens, whole.at("tokens"));
   EXPECT_EQ(last.at("stop"), true);
 }
