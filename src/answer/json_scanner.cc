@@ -72,12 +72,12 @@ bool JsonScanner::feed_string(char c, std::string& text) {
   is_escaped_ = c == '\\';
   if (c != '"') return false;
   in_string_ = false;
-  const bool is_json = nlohmann::json::accept(part_);
+  const bool is_valid = is_json(part_);
   part_.clear();
   if (expected_ == Expected::kKey || expected_ == Expected::kKeyOrEnd) {
-    expect(is_json, Expected::kColon);
+    expect(is_valid, Expected::kColon);
   } else {
-    take_value(is_json);
+    take_value(is_valid);
   }
   return open_.empty();
 }
@@ -85,7 +85,7 @@ bool JsonScanner::feed_string(char c, std::string& text) {
 // Ends a number, true, false or null, if one is being read.
 void JsonScanner::end_word() {
   if (part_.empty()) return;
-  take_value(nlohmann::json::accept(part_));
+  take_value(is_json(part_));
   part_.clear();
 }
 

@@ -40,7 +40,11 @@ TEST(JsonScanner, FindsTheEnd) {
 }
 
 TEST(JsonScanner, TextThatIsNoJsonEndsWithItsBrackets) {
-  for (const std::string text : {"{a}", "{'a': [x}}", "[NaN]", "{\"a\": 1,}", "[1,,2]", "[1 2]"}) {
+  using std::string_literals::operator""s;
+  for (const std::string& text :
+       {"{a}"s, "{'a': [x}}"s, "[NaN]"s, "{\"a\": 1,}"s, "[1,,2]"s, "[1 2]"s, "[2\0001]"s,
+        "[\xef\xbb\xbf"
+        "1]"s}) {
     const Scanned scanned = scan(text + " more");
     EXPECT_TRUE(scanned.has_ended) << text;
     EXPECT_FALSE(scanned.is_valid) << text;

@@ -206,7 +206,7 @@ void XmlCallReader::tell_key(std::vector<AnswerPart>& parts) {
 // Returns the value of a parameter that is not known to be a string.
 std::string XmlCallReader::value_json() const {
   const std::string_view text = json_word(value_, types_);
-  return nlohmann::json::accept(text) ? std::string(text) : json_string(text);
+  return is_json(text) ? std::string(text) : json_string(text);
 }
 
 // Ends the answer in a value or behind it. A value without its end is returned as far as it came.

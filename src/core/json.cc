@@ -77,9 +77,14 @@ nlohmann::json parse_json(std::string_view text, int max_depth) {
   return nlohmann::json::parse(text, keeps, /*allow_exceptions=*/false);
 }
 
+bool is_json(std::string_view text) {
+  return text.find('\0') == std::string_view::npos && !text.starts_with("\xef\xbb\xbf") &&
+         nlohmann::json::accept(text);
+}
+
 bool is_json_object(std::string_view text) {
   const std::size_t begin = text.find_first_not_of(" \t\r\n");
-  return begin != std::string_view::npos && text[begin] == '{' && nlohmann::json::accept(text);
+  return begin != std::string_view::npos && text[begin] == '{' && is_json(text);
 }
 
 OrderedJson parse_ordered_json(std::string_view text) {

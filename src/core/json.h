@@ -33,6 +33,9 @@ Result<nlohmann::json> parse_json_file(std::string_view text, std::string_view w
 // Parses a text; objects keep the text's order of keys. A key that occurs twice has its last value.
 OrderedJson parse_ordered_json(std::string_view text);
 OrderedJson parse_ordered_json(std::istream& stream);
+// Returns whether a text is JSON. Zero bytes and byte order marks, which the parser passes over, are
+// not.
+bool is_json(std::string_view text);
 // Returns whether a text is a JSON object. Its values take no memory.
 bool is_json_object(std::string_view text);
 
