@@ -44,7 +44,7 @@ struct EngineOptions {
   std::optional<KvFormats> kv_cache_formats;  // absent: float32 on reference, bfloat16 elsewhere
   KvSkippedLayers kv_cache_skipped_layers;
   bool enable_prefix_caching = true;
-  // Where a folder is made for blocks that are evicted from the prefix cache; empty: they are
+  // The parent folder of a folder for blocks evicted from the prefix cache; empty: they are
   // dropped.
   std::string prefix_cache_dir;
   // Limit for the files in that folder.

@@ -17,8 +17,8 @@
 // first token. The first one adds the time of one decode step, each other one that of two and a
 // half. A single prompt slows decodes little, and the more prompts wait, the larger their share is.
 // With a fixed share prompts would queue up until one sequence decodes alone while all others wait.
-// That is the worst use of the machine. The share of six prompts is nine tenths of a step. It grows
-// no further, because more would gain them a tenth at most.
+// One decode a step is the worst use of a machine. The share of six prompts is nine tenths of a step.
+// It grows no further, because more would gain them a tenth at most.
 //
 // A function of the durations it is given: it reads no clock. Thread-compatible.
 #pragma once

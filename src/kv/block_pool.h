@@ -26,7 +26,7 @@ namespace pagoda {
 
 enum class BlockOrder : std::uint8_t { kLowest, kConsecutive };
 
-// Where a new block should be.
+// The wanted place of a new block.
 struct BlockWish {
   int after = -1;      // the sequence's last block; -1: it has none
   int num_blocks = 1;  // blocks that the sequence is known to need, this one included

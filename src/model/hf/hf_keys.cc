@@ -86,7 +86,7 @@ constexpr HfKeyRule kConfigKeys[] = {
     {"qkv_bias", HfRule::kHarmless},
     {"use_bias", HfRule::kHarmless},
 
-    // Where the checkpoint comes from, and which tool wrote it.
+    // Names of the checkpoint's origin, and of the tool that wrote it.
     {"_commit_hash", HfRule::kHarmless},
     {"_name_or_path", HfRule::kHarmless},
     {"author", HfRule::kHarmless},

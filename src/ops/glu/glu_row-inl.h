@@ -56,7 +56,7 @@ HWY_INLINE V exponent_of(V gate) {
 template <Activation kActivation>
 HWY_INLINE V gated(V gate, V up) {
   const D d;
-  // Where the exponent is cut off, the activation is zero, or the gate, within float32's last bit.
+  // If the exponent is cut off, the activation is zero, or the gate, within float32's last bit.
   const V x = hn::Max(hn::Min(hn::Neg(exponent_of<kActivation>(gate)), hn::Set(d, 88.0f)),
                       hn::Set(d, -87.0f));
   return hn::Mul(hn::Div(gate, hn::Add(hn::Set(d, 1.0f), exponential(x))), up);
