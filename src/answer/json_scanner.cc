@@ -89,13 +89,13 @@ void JsonScanner::end_word() {
   part_.clear();
 }
 
-void JsonScanner::take_value(bool is_json) {
+void JsonScanner::take_value(bool is_valid) {
   const bool is_place = expected_ == Expected::kValue || expected_ == Expected::kValueOrEnd;
-  expect(is_json && is_place, Expected::kCommaOrEnd);
+  expect(is_valid && is_place, Expected::kCommaOrEnd);
 }
 
 void JsonScanner::open(char c) {
-  take_value(/*is_json=*/true);
+  take_value(/*is_valid=*/true);
   open_ += c;
   expected_ = c == '{' ? Expected::kKeyOrEnd : Expected::kValueOrEnd;
 }

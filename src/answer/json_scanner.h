@@ -34,7 +34,7 @@ class JsonScanner {
 
   bool feed_string(char c, std::string& text);
   void end_word();
-  void take_value(bool is_json);
+  void take_value(bool is_valid);
   void open(char c);
   bool close(char c);
   void expect(bool is_as_expected, Expected next);
