@@ -36,6 +36,8 @@ MaybeError check_part(std::size_t index, const RequestJson& part, std::string& t
     return message_error(index, ".content': expected a part with a 'type' that is a string");
   }
   const auto& name = type->get_ref<const std::string&>();
+  if (name == "image_url" || name == "image" || name == "input_image")
+    return message_error(index, fmt::format(".content': {}", kImagesAreNotRead));
   if (std::find(kTextParts.begin(), kTextParts.end(), name) == kTextParts.end() &&
       name != "refusal") {
     return message_error(
@@ -149,8 +151,8 @@ struct OtherMessageFields {
     const auto text_field = [this](std::string_view name) {
       return Field{.name = name, .target = &text, .size = {.max_chars = kMaxTextChars}};
     };
-    const auto refused = [](std::string_view name) {
-      return Field{.name = name, .target = RefusedField{}};
+    const auto refused = [](std::string_view name, std::string_view instead = {}) {
+      return Field{.name = name, .target = RefusedField{.instead = instead}};
     };
     return {
         text_field("name"),
@@ -162,7 +164,7 @@ struct OtherMessageFields {
         {.name = "tool_calls", .target = CustomField{check_tool_calls, kToolCallsSchema}},
         {.name = "function_call", .target = CustomField{check_function_call, kFunctionCallSchema}},
         refused("audio"),
-        refused("images"),
+        refused("images", kImagesAreNotRead),
         refused("tools"),
         refused("prefix"),
         refused("partial")};

@@ -58,8 +58,11 @@ struct CustomField {
 struct RefusedField {
   // The neutral values besides null, as a JSON list.
   std::string_view neutral = R"([false, [], {}, ""])";
-  std::string_view instead = {};  // what to use instead, for the error message
+  std::string_view instead = {};  // what to use instead, or the reason, for the error message
 };
+
+// The reason why a request with an image is refused, whatever its API.
+inline constexpr std::string_view kImagesAreNotRead = "images are not read, only texts";
 
 // A field that is ignored, whatever its value.
 struct IgnoredField {};

@@ -151,7 +151,7 @@ constexpr KnownField kKnownFields[] = {
     {kAll, kOllama, "template", kNothing, "the checkpoint's own"},
     {kAll, kOllama, "system", kNothing, "a message of the role system"},
     {kAll, kOllama, "context", kNothing, "the conversation itself"},
-    {kAll, kOllama, "images", kNothing},
+    {kAll, kOllama, "images", kNothing, kImagesAreNotRead},
     {kAll, kOllama, "penalize_newline", "[true]"},
     {kAll, kOllama, "_debug_render_only", kOnlyFalse, "/tokenize"},
 };

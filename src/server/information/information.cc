@@ -1,5 +1,7 @@
 #include "server/information/information.h"
 
+#include <fmt/chrono.h>
+
 #include <charconv>
 
 #include "core/json.h"
@@ -13,24 +15,29 @@ namespace {
 
 using nlohmann::json;
 
+// Returns when the model's newest file was written, in seconds since 1970.
+std::int64_t created(const ApiService& service) {
+  return service.model.weights.modified_ns / 1'000'000'000;
+}
+
 json model_json(const ApiService& service, const std::string& name) {
   return {{"id", name},
           {"object", "model"},
-          {"created", 0},
+          {"created", created(service)},
           {"owned_by", "pagoda"},
           {"root", service.model.name},
           {"parent", nullptr},
           {"max_model_len", service.model.engine->limits().max_model_len}};
 }
 
-// Returns a model in the shape of Anthropic's API, whose clients ask for a date: the epoch stands for
-// one that is not known.
+// Returns a model in the shape of Anthropic's API.
 json anthropic_model_json(const ApiService& service, const std::string& name) {
   const int max_model_len = service.model.engine->limits().max_model_len;
   return {{"id", name},
           {"type", "model"},
           {"display_name", name},
-          {"created_at", "1970-01-01T00:00:00Z"},
+          {"created_at",
+           fmt::format("{:%FT%TZ}", fmt::gmtime(static_cast<std::time_t>(created(service))))},
           {"lifecycle", "active"},
           {"max_input_tokens", max_model_len},
           {"max_tokens", max_model_len}};

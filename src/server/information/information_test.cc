@@ -28,6 +28,7 @@ TEST(Information, APingIsTheHealth) {
 
 TEST(Information, AnthropicsClientsGetModelsInTheirShape) {
   ApiClient client;
+  client.model().weights.modified_ns = 1'700'000'000'000'000'000;
   const auto ask = [&](const std::string& path) {
     const HttpResponse response = client.send(
         {.method = "GET", .path = path, .headers = {{"anthropic-version", "2023-06-01"}}});
@@ -43,8 +44,10 @@ TEST(Information, AnthropicsClientsGetModelsInTheirShape) {
   EXPECT_EQ(list.at("data").at(1), model);
   EXPECT_EQ(model.at("type"), "model");
   EXPECT_EQ(model.at("display_name"), "other-name");
-  EXPECT_EQ(model.at("created_at"), "1970-01-01T00:00:00Z");
-  EXPECT_EQ(told(client, "/v1/models").at("object"), "list");
+  EXPECT_EQ(model.at("created_at"), "2023-11-14T22:13:20Z");
+  const json models = told(client, "/v1/models");
+  EXPECT_EQ(models.at("object"), "list");
+  EXPECT_EQ(models.at("data").at(0).at("created"), 1'700'000'000);
 }
 
 TEST(Information, TheLoadIsWhatRunsOrWaits) {

@@ -176,6 +176,11 @@ TEST_F(OllamaTest, ErrorsHaveOllamasShape) {
 }
 
 TEST_F(OllamaTest, ErrorsNameTheField) {
+  EXPECT_EQ(client_.refusal("/api/generate", R"({"prompt": "a", "images": ["aa"]})").at("message"),
+            "'images' is not supported: images are not read, only texts");
+  EXPECT_EQ(client_.refusal("/api/chat", R"({"messages": [{"role": "user", "images": ["aa"]}]})")
+                .at("message"),
+            "'messages[0].images' is not supported: images are not read, only texts");
   EXPECT_EQ(client_.refusal("/api/chat", R"({"messages": [1]})").at("param"), "messages");
   const std::vector<json> all = lines("/api/chat", ask("fail it broke"));
   EXPECT_THAT(all.back().at("error").get<std::string>(), ::testing::HasSubstr("it broke"));

@@ -209,8 +209,11 @@ TEST_F(ChatCompletionsTest, BadInputIsRefusedByName) {
     EXPECT_EQ(client_.refusal(kPath, body).at("param"), param) << body;
   const json image = client_.refusal(kPath, R"({"messages": [{"role": "user", "content":
       [{"type": "image_url", "image_url": {"url": "data:"}}]}]})");
-  EXPECT_EQ(image.at("message"),
-            "'messages[0].content': parts of type 'image_url' are not supported, only 'text'");
+  EXPECT_EQ(image.at("message"), "'messages[0].content': images are not read, only texts");
+  const json sound = client_.refusal(kPath, R"({"messages": [{"role": "user", "content":
+      [{"type": "input_audio", "input_audio": {"data": ""}}]}]})");
+  EXPECT_EQ(sound.at("message"),
+            "'messages[0].content': parts of type 'input_audio' are not supported, only 'text'");
 }
 
 TEST_F(ChatCompletionsTest, NeutralValuesAreAccepted) {
