@@ -15,13 +15,23 @@
 
 namespace pagoda {
 
-// T: float, int, bool or std::vector<int>.
+// The type of a value that may be absent: std::optional<T>, or T if it is one already.
+template <typename T>
+struct Partial {
+  using Type = std::optional<T>;
+};
+template <typename T>
+struct Partial<std::optional<T>> {
+  using Type = std::optional<T>;
+};
+
+// T: float, int, std::optional<int>, bool or std::vector<int>.
 template <typename T>
 struct SamplingField {
   const char* name;
   T SamplingParams::*member;
   // Set if a checkpoint may have a value for the field, which replaces the default.
-  std::optional<T> PartialSampling::*partial = nullptr;
+  typename Partial<T>::Type PartialSampling::*partial = nullptr;
   // The range of a number, or of a list's numbers.
   double least = -std::numeric_limits<double>::infinity();
   bool is_above_least = false;  // true: `least` itself is excluded
@@ -192,6 +202,17 @@ inline constexpr SamplingField<int> kSamplingIntegers[] = {
      .host_only = false},
 };
 
+inline constexpr SamplingField<std::optional<int>> kSamplingOptionals[] = {
+    {.name = "repeat_last_n",
+     .member = &SamplingParams::repeat_last_n,
+     .partial = &PartialSampling::repeat_last_n,
+     .least = -1,
+     .help = "The last tokens, of prompt and answer alike, that the three penalties count; -1 is "
+             "all, 0 turns them off.",
+     .from = "llama.cpp",
+     .host_only = false},
+};
+
 inline constexpr SamplingField<bool> kSamplingFlags[] = {
     {.name = "ignore_eos",
      .member = &SamplingParams::ignore_eos,
@@ -213,6 +234,7 @@ template <typename Visit>
 void for_each_sampling_field(Visit&& visit) {
   for (const auto& field : kSamplingNumbers) visit(field);
   for (const auto& field : kSamplingIntegers) visit(field);
+  for (const auto& field : kSamplingOptionals) visit(field);
   for (const auto& field : kSamplingFlags) visit(field);
   for (const auto& field : kSamplingLists) visit(field);
 }

@@ -29,6 +29,9 @@ struct Checker {
   void operator()(const SamplingField<int>& field) {
     check(field, params.*field.member, "an integer");
   }
+  void operator()(const SamplingField<std::optional<int>>& field) {
+    if (params.*field.member) check(field, *(params.*field.member), "an integer");
+  }
   void operator()(const SamplingField<bool>&) {}
   void operator()(const SamplingField<std::vector<int>>& field) {
     SamplingField<std::vector<int>> ids = field;

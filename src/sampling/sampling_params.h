@@ -30,7 +30,8 @@ struct SamplingParams {
   float repetition_penalty = 1.0f;
   float presence_penalty = 0.0f;
   float frequency_penalty = 0.0f;
-  float dry_multiplier = 0.0f;  // 0: off; sampling/dry.h
+  std::optional<int> repeat_last_n;  // sampling/penalty_window.h; -1: all tokens; 0: no penalties
+  float dry_multiplier = 0.0f;       // 0: off; sampling/dry.h
   float dry_base = 1.75f;
   int dry_allowed_length = 2;
   int dry_penalty_last_n = -1;        // tokens that it looks back over; -1: all; 0: off
@@ -53,6 +54,7 @@ struct PartialSampling {
   std::optional<float> min_p;
   std::optional<int> top_k;
   std::optional<float> repetition_penalty;
+  std::optional<int> repeat_last_n;
   std::optional<float> xtc_probability;
   std::optional<float> xtc_threshold;
   std::optional<int> mirostat;

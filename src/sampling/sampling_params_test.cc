@@ -39,6 +39,7 @@ TEST(SamplingParams, EndsOfRangesAreValid) {
               p.repetition_penalty = 1e-6f;
               p.presence_penalty = -2;
               p.frequency_penalty = 2;
+              p.repeat_last_n = -1;
               p.n = kMaxSamples;
               p.min_tokens = p.max_tokens;
               p.logprobs = kMaxLogprobs;
@@ -110,6 +111,8 @@ TEST(SamplingParams, ErrorsOfLlamaCppsFieldsNameFieldRangeAndValue) {
                "dry_base: expected a number of [1, 1000], got 0.5");
   expect_error([](auto& p) { p.dry_allowed_length = 0; }, "dry_allowed_length: expected");
   expect_error([](auto& p) { p.dry_penalty_last_n = -2; }, "dry_penalty_last_n: expected");
+  expect_error([](auto& p) { p.repeat_last_n = -2; },
+               "repeat_last_n: expected an integer of [-1, inf), got -2");
   expect_error(
       [](auto& p) {
         p.token_rules = std::make_shared<const TokenRules>(

@@ -67,6 +67,11 @@ void add_methods(SamplingParams& params, int i) {
       params.dynatemp_range = 0.5f;
       params.frequency_penalty = 0.4f;
       break;
+    case 7:
+      params.repetition_penalty = 1.3f;
+      params.presence_penalty = 0.5f;
+      params.repeat_last_n = 1 + i % 20;
+      break;
     case 8:
       params.token_rules = std::make_shared<const TokenRules>(
           TokenRules{.logit_bias = {{i, 2}}, .bad_words = {{7}, {8, 9}}});

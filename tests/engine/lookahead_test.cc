@@ -55,6 +55,7 @@ std::vector<Arrival> draw_arrivals(Kind kind, int vocab_size) {
       request.sampling.repetition_penalty = i % 3 == 1 ? 1.3f : 0.8f;
       request.sampling.frequency_penalty = i % 5 == 1 ? 0.6f : 0.0f;
       request.sampling.presence_penalty = i % 7 == 1 ? -0.9f : 0.0f;
+      if (i % 2 == 0) request.sampling.repeat_last_n = i - 1;
     }
     if (kind == Kind::kMixed) {
       if (i % 5 == 1) request.sampling.repetition_penalty = 1.3f;

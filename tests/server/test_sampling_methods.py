@@ -61,13 +61,39 @@ def test_dry_ends_repetitions(server):
 
 @pytest.mark.parametrize("fields", [
     {"typical_p": 0.5}, {"xtc_probability": 1, "xtc_threshold": 0.05}, {"mirostat": 2, "mirostat_tau": 3},
-    {"dynatemp_range": 0.5, "dynatemp_exponent": 2}, {"dry_multiplier": 0.8}])
+    {"dynatemp_range": 0.5, "dynatemp_exponent": 2}, {"dry_multiplier": 0.8},
+    {"frequency_penalty": 1, "repeat_last_n": 4}])
 def test_a_method_changes_the_answer_and_its_seed_repeats_it(server, fields):
     plain = complete(server, temperature=1, seed=5)["token_ids"]
     first = complete(server, temperature=1, seed=5, **fields)["token_ids"]
     again = complete(server, temperature=1, seed=5, **fields)["token_ids"]
     assert first == again
     assert first != plain
+
+
+def test_penalties_look_back_over_the_window(server):
+    def ids(**fields):
+        return complete(server, max_tokens=120, **fields)["token_ids"]
+
+    near = ids(repetition_penalty=2, repeat_last_n=8)
+    assert near != ids(repetition_penalty=2)
+    assert near != ids()
+    assert ids(repetition_penalty=2, repeat_last_n=0) == ids()
+    assert ids(repetition_penalty=2, repeat_last_n=-1) == ids(repetition_penalty=2)
+
+
+@pytest.mark.parametrize("path, answer_of, body_of", [
+    ("/completion", "content", lambda fields: {"n_predict": 40, "temperature": 0} | fields),
+    ("/api/generate", "response",
+     lambda fields: {"raw": True, "stream": False, "options": {"num_predict": 40, "temperature": 0} | fields})])
+def test_other_servers_have_the_window_too(server, path, answer_of, body_of):
+    def text(**fields):
+        status, answer = server.post(path, {"prompt": PROMPT} | body_of(fields))
+        assert status == 200, answer
+        return answer[answer_of]
+
+    assert text(repeat_penalty=2.5, repeat_last_n=0) == text()
+    assert text(repeat_penalty=2.5, repeat_last_n=8) != text()
 
 
 def test_mirostat_holds_the_surprise(server):

@@ -204,11 +204,13 @@ TEST(GgufConfigTest, SamplingDefaultsAreThoseOfLlamaCppAsFarAsTheyGo) {
   EXPECT_EQ(defaults->mirostat_tau, 4.0f);
   EXPECT_EQ(defaults->mirostat_eta, 0.2f);
   EXPECT_FALSE(defaults->repetition_penalty.has_value());  // a penalty over 0 tokens
+  EXPECT_FALSE(defaults->repeat_last_n.has_value());
   model.set("general.sampling.mirostat", 1).set("general.sampling.penalty_last_n", 64);
   const auto others = read_generation_defaults(model.open());
   ASSERT_TRUE(others.ok()) << others.status().message();
   EXPECT_FALSE(others->mirostat.has_value());
   EXPECT_EQ(others->repetition_penalty, 1.1f);
+  EXPECT_EQ(others->repeat_last_n, 64);
 }
 
 struct Refused {

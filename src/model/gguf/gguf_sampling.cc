@@ -40,8 +40,7 @@ class SamplingKeys {
   const GgufFile& file_;
 };
 
-// Reads the repetition penalty. Here it covers all tokens, as in vLLM. In llama.cpp it covers only
-// the last penalty_last_n tokens.
+// Reads the repetition penalty and its window, which is left alone without a penalty.
 Status read_penalty(const SamplingKeys& keys, PartialSampling& defaults) {
   PAGODA_RETURN_IF_ERROR(keys.read("penalty_repeat", kPenaltyRange, defaults.repetition_penalty));
   std::optional<int> last_n;
@@ -50,8 +49,7 @@ Status read_penalty(const SamplingKeys& keys, PartialSampling& defaults) {
   if (*last_n == 0) {
     defaults.repetition_penalty.reset();
   } else if (*last_n > 0) {
-    log_warning("[gguf] key {}: {} is ignored: a repetition penalty is over all tokens",
-                SamplingKeys::name("penalty_last_n"), *last_n);
+    defaults.repeat_last_n = last_n;
   }
   return ok_status();
 }

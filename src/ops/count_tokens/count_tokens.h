@@ -8,9 +8,10 @@
 namespace pagoda {
 
 // The counts to add. Entry e: token token_ids[e] is in the output of histogram histograms[e]
-// times[e] more times; 0: it is in the prompt. An entry with a negative index counts nothing: its
-// row has no sequence, or no token was drawn (ops/argmax). The caller has checked that the other
-// entries are distinct and in range.
+// times[e] more times; 0: it is in the prompt. A negative number takes back what was counted, and a
+// token that is in the output no more has not been seen. An entry with a negative index counts
+// nothing: its row has no sequence, or no token was drawn (ops/argmax). The caller has checked that
+// the other entries are distinct and in range.
 struct CountedTokens {
   Tensor histograms;  // [n] int32
   Tensor token_ids;   // [n] int32
@@ -18,6 +19,7 @@ struct CountedTokens {
 };
 
 // Computes counts[h, t] = max(counts[h, t], 1) + times, after histograms `cleared` were set to 0.
+// If times is negative, 1 becomes 0.
 //   counts   [histograms, vocab] int32, persistent: 0 for a token that has not been seen, else 1
 //            plus the times that it is in the output
 //   cleared  [m] int32, distinct; undefined: none

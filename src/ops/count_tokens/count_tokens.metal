@@ -24,5 +24,6 @@
   const int token_id = token_ids[i];
   if (histogram < 0 || token_id < 0) return;
   const size_t at = size_t(histogram) * p.vocab + size_t(token_id);
-  counts[at] = max(counts[at], 1) + times[i];
+  const int count = max(counts[at], 1) + times[i];
+  counts[at] = times[i] < 0 && count <= 1 ? 0 : count;
 }

@@ -14,7 +14,9 @@ Tensor count_tokens(Exec&, const Tensor& counts, const Tensor& cleared,
     const std::int32_t token_id = tokens.token_ids.data<std::int32_t>()[e];
     if (histogram < 0 || token_id < 0) continue;
     std::int32_t& count = counts.data<std::int32_t>()[histogram * vocab + token_id];
-    count = std::max(count, 1) + tokens.times.data<std::int32_t>()[e];
+    const std::int32_t times = tokens.times.data<std::int32_t>()[e];
+    count = std::max(count, 1) + times;
+    if (times < 0 && count <= 1) count = 0;
   }
   return counts;
 }

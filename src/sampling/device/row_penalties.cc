@@ -8,6 +8,7 @@
 #include "ops/count_tokens/count_tokens.h"
 #include "sampling/device/unread_values.h"
 #include "sampling/host/sampler_state.h"
+#include "sampling/penalty_window.h"
 #include "sampling/seen_tokens.h"
 #include "tensor/upload_packet.h"
 
@@ -45,7 +46,7 @@ Status RowPenalties::prepare(Exec& exec) {
   }
   ++step_;
   find_histograms();
-  fill(exec);
+  update(exec);
   return ok_status();
 }
 
@@ -93,37 +94,59 @@ int RowPenalties::take_oldest() {
   return static_cast<int>(oldest - histograms_.begin());
 }
 
-// Fills the histograms that have not counted their row's tokens.
-void RowPenalties::fill(Exec& exec) {
-  std::vector<std::int32_t> cleared, histograms, token_ids, times;
+void RowPenalties::Changes::add(std::int32_t histogram, int token_id, int num_times) {
+  histograms.push_back(histogram);
+  token_ids.push_back(token_id);
+  times.push_back(num_times);
+}
+
+// Fills the histograms that have not counted their row's tokens. Takes back what has left the
+// window of the others.
+void RowPenalties::update(Exec& exec) {
+  Changes changes;
   for (std::size_t i = 0; i < rows_.size(); ++i) {
-    const History& history = rows_[i].history;
-    if (histogram_of_[i] < 0 || histograms_[histogram_of_[i]].num_tokens == history.num_tokens)
-      continue;
-    const int num_known = static_cast<int>(history.tokens.size());
-    PAGODA_CHECK(num_known == history.num_tokens,
-                 "[penalties] a history is counted before its end is known");
-    SeenTokens seen(num_known);
-    for (int t = 0; t < num_known; ++t)
-      seen.add(history.tokens[t], /*is_output=*/t >= history.num_prompt_tokens);
-    for (const SeenToken& token : seen.entries()) {
-      histograms.push_back(histogram_of_[i]);
-      token_ids.push_back(token.token_id);
-      times.push_back(token.output_count);
+    const std::int32_t histogram = histogram_of_[i];
+    if (histogram < 0) continue;
+    if (histograms_[histogram].num_tokens == rows_[i].history.num_tokens) {
+      take_back(rows_[i], histogram, changes);
+    } else {
+      fill(rows_[i], histogram, changes);
     }
-    cleared.push_back(histogram_of_[i]);
-    histograms_[histogram_of_[i]].num_tokens = num_known;
   }
-  if (cleared.empty()) return;
+  if (changes.histograms.empty()) return;
   Tensor to_clear;
   CountedTokens counted;
   UploadPacket packet;
-  packet.add(cleared, to_clear);
-  packet.add(histograms, counted.histograms);
-  packet.add(token_ids, counted.token_ids);
-  packet.add(times, counted.times);
+  if (!changes.cleared.empty()) packet.add(changes.cleared, to_clear);
+  packet.add(changes.histograms, counted.histograms);
+  packet.add(changes.token_ids, counted.token_ids);
+  packet.add(changes.times, counted.times);
   packet.upload(exec);
   counts_ = count_tokens(exec, counts_, to_clear, counted);
+}
+
+void RowPenalties::fill(const Row& row, std::int32_t histogram, Changes& changes) {
+  const std::span<const int> tokens = row.history.tokens;
+  const int num_known = static_cast<int>(tokens.size());
+  PAGODA_CHECK(num_known == row.history.num_tokens,
+               "[penalties] a history is counted before its end is known");
+  const PenaltyWindow window(*row.params);
+  const int begin = window.begin(num_known);
+  SeenTokens seen(num_known - begin);
+  for (int t = begin; t < num_known; ++t)
+    seen.add(tokens[t], window.is_output(t, row.history.num_prompt_tokens));
+  for (const SeenToken& token : seen.entries())
+    changes.add(histogram, token.token_id, token.output_count);
+  changes.cleared.push_back(histogram);
+  histograms_[histogram].num_tokens = num_known;
+  histograms_[histogram].num_left = begin;
+}
+
+// Takes back the tokens that have left the window: one at most, since each step does so.
+void RowPenalties::take_back(const Row& row, std::int32_t histogram, Changes& changes) {
+  const int begin = PenaltyWindow(*row.params).begin(row.history.num_tokens);
+  for (int& num_left = histograms_[histogram].num_left; num_left < begin; ++num_left)
+    changes.add(histogram, row.history.tokens[num_left], -1);
 }
 
 Tensor RowPenalties::apply(Exec& exec, const Tensor& logits) const {

@@ -7,8 +7,9 @@
 // - at its first draw;
 // - if it was not drawn for so long that another sequence took its histogram;
 // - if the table had to grow.
-// A new histogram is filled from the history, all of which the host must know. The bits are the
-// Sampler's in either case.
+// A new histogram is filled from the history, all of which the host must know. With a window
+// (sampling/penalty_window.h), a step takes back the token that has left it. The host knows this
+// token, since it is never the last one. The bits are the Sampler's in all cases.
 //
 // The calls of a step, in this order: clear(), add() each row, prepare(), apply(), count().
 // Thread-compatible.
@@ -46,8 +47,8 @@ class RowPenalties {
   // Adds the next row. `history` must live until prepare(), `params` until apply(); the counts
   // include the row if `params` penalise.
   void add(const SamplingParams& params, const History& history);
-  // Uploads the step's histograms. kResourceExhausted if there is no memory for the counts: apply()
-  // and count() then do nothing.
+  // Brings the step's histograms up to date. kResourceExhausted if there is no memory for the
+  // counts: apply() and count() then do nothing.
   Status prepare(Exec& exec);
   // Returns the changed logits [rows, vocab]; the same tensor if nothing changes.
   Tensor apply(Exec& exec, const Tensor& logits) const;
@@ -69,6 +70,7 @@ class RowPenalties {
   struct Histogram {
     std::uint64_t sequence = 0;
     int num_tokens = -1;  // -1: belongs to no sequence
+    int num_left = 0;     // how many of these have left the window
     std::uint64_t last_step = 0;
   };
   struct Row {
@@ -76,11 +78,20 @@ class RowPenalties {
     History history;
   };
 
+  // Counts for the device to change. Entries are distinct.
+  struct Changes {
+    std::vector<std::int32_t> cleared, histograms, token_ids, times;
+
+    void add(std::int32_t histogram, int token_id, int num_times);
+  };
+
   bool is_penalised() const { return num_penalised_ > 0; }
   Status make_room(Exec& exec);
   void find_histograms();
   int take_oldest();
-  void fill(Exec& exec);
+  void update(Exec& exec);
+  void fill(const Row& row, std::int32_t histogram, Changes& changes);
+  void take_back(const Row& row, std::int32_t histogram, Changes& changes);
 
   int vocab_size_;
   std::uint64_t step_ = 0;

@@ -1,6 +1,6 @@
 // The counts on the device equal those of the history after tokens are appended or truncated, or
-// counts forgotten or evicted. Logits penalised by them have the bits of the host, which counts the
-// whole history.
+// counts forgotten or evicted, and where a window counts only the last ones. Logits penalised by
+// them have the bits of the host, which counts the whole history.
 #include "sampling/device/row_penalties.h"
 
 #include <gtest/gtest.h>
@@ -46,6 +46,7 @@ class Sequences {
     if (below(4) > 0) sequence.params.repetition_penalty = 0.5f + 0.25f * below(5);
     if (below(3) == 0) sequence.params.frequency_penalty = -0.7f;
     if (below(3) == 0) sequence.params.presence_penalty = 0.9f;
+    if (below(2) == 0) sequence.params.repeat_last_n = below(16) - 1;
     return sequence;
   }
 

@@ -11,6 +11,7 @@
 
 #include "sampling/dry.h"
 #include "sampling/host/mirostat.h"
+#include "sampling/penalty_window.h"
 #include "sampling/sampling_params.h"
 #include "sampling/seen_tokens.h"
 
@@ -32,7 +33,7 @@ class SamplerState {
   void sync(std::span<const int> tokens, int num_prompt_tokens, std::uint64_t epoch = 0);
 
   // Returns each token id of the history once, in the order of its first appearance; empty if no
-  // parameter needs it.
+  // parameter needs it. With a window, only the tokens in it are counted.
   std::span<const SeenToken> entries() const;
 
   // Returns the state of DRY, null if the parameters do not use it. mirostat() is alike.
@@ -41,10 +42,12 @@ class SamplerState {
 
  private:
   int max_tokens_;
+  PenaltyWindow window_;
   std::optional<SeenTokens> seen_;
   std::optional<DryState> dry_;
   std::optional<MirostatState> mirostat_;
   int num_synced_ = 0;
+  int num_left_ = 0;  // tokens that have left the window
   std::uint64_t epoch_ = 0;
 };
 
@@ -54,7 +57,8 @@ bool penalises(const SamplingParams& params);
 
 // Changes logits [vocab_size] in place. The repetition penalty, for prompt and output, divides a
 // positive logit and multiplies a negative one (Keskar et al., "CTRL", 2019). Frequency, times the
-// count, and presence are subtracted for tokens of the output alone.
+// count, and presence are subtracted for tokens of the output alone. Where a window is given, all
+// three are for the tokens in it (sampling/penalty_window.h).
 void penalise_logits(const SamplingParams& params, std::span<const SeenToken> entries,
                      std::span<float> logits);
 

@@ -30,6 +30,9 @@ TEST(SamplerState, IsNeededByWhatLooksAtThePastAlone) {
   EXPECT_TRUE(SamplerState::is_needed(params));
   EXPECT_TRUE(SamplerState::is_needed({.presence_penalty = 0.1f}));
   EXPECT_TRUE(SamplerState::is_needed({.frequency_penalty = -0.1f}));
+  EXPECT_FALSE(SamplerState::is_needed({.repetition_penalty = 2, .repeat_last_n = 0}));
+  EXPECT_FALSE(SamplerState::is_needed({.repeat_last_n = 5}));
+  EXPECT_TRUE(SamplerState::is_needed({.repetition_penalty = 2, .repeat_last_n = 1}));
   EXPECT_TRUE(SamplerState::is_needed({.dry_multiplier = 0.1f}));
   EXPECT_FALSE(SamplerState::is_needed({.dry_multiplier = 0.1f, .dry_penalty_last_n = 0}));
   EXPECT_TRUE(SamplerState::is_needed({.mirostat = 2}));
@@ -60,6 +63,51 @@ TEST(ApplyPenalties, FollowsTheDefinitions) {
   EXPECT_EQ(logits[1], -8.0f - 0.25f - 0.5f);     // once in the output
   EXPECT_EQ(logits[2], 1.5f - 2 * 0.25f - 0.5f);  // twice
   EXPECT_EQ(logits[3], 2.0f);                     // never
+}
+
+// Penalises by the definition: counts the tokens of the window one by one.
+std::vector<float> penalised_by_definition(const SamplingParams& params,
+                                           const std::vector<int>& tokens,
+                                           std::vector<float> logits) {
+  const int size = static_cast<int>(tokens.size());
+  const int last_n = *params.repeat_last_n < 0 ? size : std::min(*params.repeat_last_n, size);
+  std::map<int, int> times;
+  for (int i = size - last_n; i < size; ++i) ++times[tokens[i]];
+  for (const auto& [token, count] : times) {
+    float x = logits[token];
+    x = x > 0 ? x / params.repetition_penalty : x * params.repetition_penalty;
+    x -= params.frequency_penalty * static_cast<float>(count);
+    logits[token] = x - params.presence_penalty;
+  }
+  return logits;
+}
+
+TEST(ApplyPenalties, AWindowCountsItsTokensOfThePromptAndTheOutput) {
+  SamplingParams params = {
+      .repetition_penalty = 2, .presence_penalty = 0.5f, .frequency_penalty = 0.25f};
+  const std::vector<int> tokens = {0, 1, 1, /*output*/ 2, 2, 1};
+  const auto penalised = [&](int last_n) {
+    params.repeat_last_n = last_n;
+    SamplerState state(params, 8);
+    state.sync(tokens, 3);
+    std::vector<float> logits = {4, -4, 3, 2};
+    penalise_logits(params, state.entries(), logits);
+    return logits;
+  };
+  EXPECT_EQ(penalised(4), (std::vector<float>{4, -8 - 0.5f - 0.5f, 1.5f - 0.5f - 0.5f, 2}));
+  EXPECT_EQ(penalised(1), (std::vector<float>{4, -8 - 0.25f - 0.5f, 3, 2}));
+  const std::vector<float> all = {2 - 0.25f - 0.5f, -8 - 0.75f - 0.5f, 1.5f - 0.5f - 0.5f, 2};
+  for (const int last_n : {-1, 6, 7, 1 << 30}) EXPECT_EQ(penalised(last_n), all) << last_n;
+}
+
+TEST(ApplyPenalties, AWindowOfNoTokensPenalisesNothingBesideDry) {
+  const SamplingParams params = {
+      .repetition_penalty = 2, .repeat_last_n = 0, .dry_multiplier = 0.5f};
+  SamplerState state(params, 8);
+  state.sync(std::vector<int>{0, 1, 0, 1}, 2);
+  std::vector<float> logits = {4, -4};
+  penalise_logits(params, state.entries(), logits);
+  EXPECT_EQ(logits, (std::vector<float>{4, -4}));
 }
 
 TEST(SamplerStateDeathTest, EndsAtAHistoryThatOutgrowsItsLimit) {
@@ -124,6 +172,7 @@ SamplingParams random_params(std::mt19937& random) {
   SamplingParams params = {.repetition_penalty = 1.0f + 0.1f * static_cast<float>(random() % 4),
                            .presence_penalty = 0.3f * static_cast<float>(random() % 2),
                            .frequency_penalty = 0.7f};
+  if (random() % 2 == 0) params.repeat_last_n = static_cast<int>(random() % 60) - 1;
   if (random() % 2 == 0) {
     params.dry_multiplier = 0.8f;
     params.dry_penalty_last_n = random() % 2 == 0 ? -1 : 30;
@@ -156,6 +205,31 @@ TEST(SamplerState, SyncEqualsARebuildAfterEveryEdit) {
         ASSERT_EQ(penalised_bits(kept, params, logits), penalised_bits(rebuilt, params, logits))
             << "history " << history_index << ", change " << change;
       }
+      history.change();
+    }
+  }
+}
+
+// The window's penalties have the bits of the definition after every edit, however many tokens
+// leave the window at once.
+TEST(SamplerState, AWindowFollowsTheHistory) {
+  std::printf("seed %u\n", kSeed);
+  std::mt19937 random(kSeed);
+  std::normal_distribution<float> normal(0, 4);
+  std::vector<float> logits(50);
+  for (int round = 0; round < 1000; ++round) {
+    EditedHistory history(random, 150);
+    SamplingParams params = random_params(random);
+    params.repetition_penalty += 0.1f;
+    params.repeat_last_n = round % 8 == 0 ? -1 : 1 + static_cast<int>(random() % 40);
+    SamplerState state(params, 150);
+    for (int change = 0; change < 20; ++change) {
+      for (float& logit : logits) logit = normal(random);
+      state.sync(history.tokens, history.num_prompt_tokens(), history.epoch);
+      std::vector<float> penalised = logits;
+      penalise_logits(params, state.entries(), penalised);
+      ASSERT_EQ(penalised, penalised_by_definition(params, history.tokens, logits))
+          << "round " << round << ", change " << change;
       history.change();
     }
   }

@@ -117,7 +117,6 @@ constexpr KnownField kKnownFields[] = {
     // llama.cpp's fields for sampling, the form of the answer, and kinds of input.
     {kAll, kLlamaCpp, "adaptive_target", "[-1]"},
     {kAll, kLlamaCpp, "top_n_sigma", "[-1, 0]"},
-    {kAll, kLlamaCpp, "repeat_last_n", "[-1]", "-1, penalties that look at the whole context"},
     {kAll, kLlamaCpp, "penalize_nl", "[true]"},
     {kAll, kLlamaCpp, "penalty_prompt", kNothing},
     {kAll, kLlamaCpp, "tfs_z", "[1]"},

@@ -89,6 +89,7 @@ json outcome_of(ApiClient& client, const std::string& path, const std::string& b
           sampling.top_p,
           sampling.min_p,
           sampling.repetition_penalty,
+          sampling.repeat_last_n.value_or(-2),
           sampling.presence_penalty,
           sampling.frequency_penalty,
           sampling.n,

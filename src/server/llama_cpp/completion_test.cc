@@ -72,6 +72,15 @@ TEST_F(LlamaCppCompletionTest, StreamsTheSameTextAndTokens) {
   EXPECT_EQ(last.at("stop"), true);
 }
 
+TEST_F(LlamaCppCompletionTest, PenaltiesHaveAWindow) {
+  answer({{"prompt", "say one"}, {"repeat_penalty", 1.25}, {"repeat_last_n", 64}});
+  const SamplingParams said = client_.engine().last_request().sampling;
+  EXPECT_EQ(said.repetition_penalty, 1.25f);
+  EXPECT_EQ(said.repeat_last_n, 64);
+  EXPECT_EQ(client_.refusal(kCompletionPath, R"({"prompt": "a", "repeat_last_n": -2})").at("param"),
+            "repeat_last_n");
+}
+
 TEST_F(LlamaCppCompletionTest, WhatWouldChangeTheAnswerIsRefused) {
   const std::pair<const char*, json> refused[] = {{"return_progress", true},
                                                   {"min_keep", 3},

@@ -45,6 +45,17 @@ TEST_F(OllamaTest, AChatStreamsLines) {
   EXPECT_EQ(all.back().at("created_at").get<std::string>().size(), 27u);
 }
 
+TEST_F(OllamaTest, PenaltiesHaveAWindow) {
+  const auto window_of = [this](const json& options) {
+    lines("/api/chat", ask("say hello", {{"options", options}}));
+    return client_.engine().last_request().sampling.repeat_last_n;
+  };
+  EXPECT_EQ(window_of({{"repeat_last_n", 64}, {"repeat_penalty", 1.1}}), 64);
+  EXPECT_EQ(window_of({{"repeat_last_n", 0}}), 0);
+  EXPECT_EQ(window_of({{"repeat_last_n", -1}}), -1);
+  EXPECT_EQ(window_of(json::object()), std::nullopt);
+}
+
 TEST_F(OllamaTest, AChatMayBeWhole) {
   const json body = client_.answer("/api/chat", ask("say hello", {{"stream", false}}).dump());
   EXPECT_EQ(body.at("message"), json({{"role", "assistant"}, {"content", "hello"}}));

@@ -124,12 +124,14 @@ TEST_F(CompletionsTest, LlamaCppsSamplingFieldsAreHonoured) {
   EXPECT_EQ(silent.typical_p, 1.0f);
   EXPECT_EQ(silent.xtc_probability, 0.0f);
   EXPECT_EQ(silent.mirostat, 0);
+  EXPECT_EQ(silent.repeat_last_n, std::nullopt);
   EXPECT_EQ(silent.dynatemp_range, 0.0f);
   EXPECT_EQ(silent.token_rules, nullptr);
   const SamplingParams said = sampling_of(R"({"prompt": "say a", "dynatemp_range": 0.25,
       "dynatemp_exponent": 1.5, "typical_p": 0.75, "xtc_probability": 0.5, "xtc_threshold": 0.125,
       "mirostat": 2, "mirostat_tau": 3, "mirostat_eta": 0.25, "dry_multiplier": 0.5, "dry_base": 2,
-      "dry_allowed_length": 3, "dry_penalty_last_n": 64})");
+      "dry_allowed_length": 3, "dry_penalty_last_n": 64,
+      "repeat_last_n": 32})");
   EXPECT_EQ(said.dynatemp_range, 0.25f);
   EXPECT_EQ(said.dynatemp_exponent, 1.5f);
   EXPECT_EQ(said.typical_p, 0.75f);
@@ -142,6 +144,7 @@ TEST_F(CompletionsTest, LlamaCppsSamplingFieldsAreHonoured) {
   EXPECT_EQ(said.dry_base, 2.0f);
   EXPECT_EQ(said.dry_allowed_length, 3);
   EXPECT_EQ(said.dry_penalty_last_n, 64);
+  EXPECT_EQ(said.repeat_last_n, 32);
 }
 
 TEST_F(CompletionsTest, RulesForTokensAreHonoured) {
@@ -347,6 +350,8 @@ TEST_F(CompletionsTest, BadSamplingFieldsAreRefusedByName) {
       {R"({"prompt": "a", "dry_base": 0.5})", "dry_base"},
       {R"({"prompt": "a", "dry_allowed_length": 0})", "dry_allowed_length"},
       {R"({"prompt": "a", "dry_penalty_last_n": -2})", "dry_penalty_last_n"},
+      {R"({"prompt": "a", "repeat_last_n": -2})", "repeat_last_n"},
+      {R"({"prompt": "a", "repeat_last_n": 1.5})", "repeat_last_n"},
       {R"({"prompt": "a", "typical_p": 0})", "typical_p"},
       {R"({"prompt": "a", "xtc_probability": 1.5})", "xtc_probability"},
       {R"({"prompt": "a", "xtc_threshold": -0.1})", "xtc_threshold"},
