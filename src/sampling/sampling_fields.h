@@ -45,7 +45,7 @@ struct SamplingField {
   bool host_only = true;
 };
 
-inline constexpr int kMirostatVersions[] = {0, 2};
+inline constexpr int kMirostatVersions[] = {0, 1, 2};
 
 inline constexpr SamplingField<float> kSamplingNumbers[] = {
     {.name = "temperature",
@@ -172,7 +172,7 @@ inline constexpr SamplingField<int> kSamplingIntegers[] = {
      .member = &SamplingParams::mirostat,
      .partial = &PartialSampling::mirostat,
      .values = kMirostatVersions,
-     .help = "2 holds the surprise at mirostat_tau, instead of all other filters.",
+     .help = "1 or 2: holds the surprise at mirostat_tau, instead of all other filters.",
      .from = "llama.cpp"},
     {.name = "dry_allowed_length",
      .member = &SamplingParams::dry_allowed_length,

@@ -24,7 +24,7 @@ struct SamplingParams {
   float typical_p = 1.0f;          // 1: off; sampling/host/typical.h
   float xtc_probability = 0.0f;    // 0: off; sampling/host/xtc.h
   float xtc_threshold = 0.1f;      // above 0.5 it never excludes anything
-  int mirostat = 0;  // 2: version 2, instead of all other filters; sampling/host/mirostat.h
+  int mirostat = 0;           // its version, instead of all other filters; sampling/host/mirostat.h
   float mirostat_tau = 5.0f;  // bits
   float mirostat_eta = 0.1f;
   float repetition_penalty = 1.0f;

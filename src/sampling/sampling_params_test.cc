@@ -103,7 +103,7 @@ TEST(SamplingParams, ErrorsOfLlamaCppsFieldsNameFieldRangeAndValue) {
   expect_error([](auto& p) { p.xtc_probability = 1.5f; },
                "xtc_probability: expected a number of [0, 1], got 1.5");
   expect_error([](auto& p) { p.xtc_threshold = -0.5f; }, "xtc_threshold: expected");
-  expect_error([](auto& p) { p.mirostat = 1; }, "mirostat: expected 0 or 2, got 1");
+  expect_error([](auto& p) { p.mirostat = 3; }, "mirostat: expected 0 or 1 or 2, got 3");
   expect_error([](auto& p) { p.mirostat_tau = -1; }, "mirostat_tau: expected");
   expect_error([](auto& p) { p.mirostat_eta = kNan; }, "mirostat_eta: expected");
   expect_error([](auto& p) { p.dry_multiplier = -1; }, "dry_multiplier: expected");

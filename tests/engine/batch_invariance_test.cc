@@ -60,7 +60,7 @@ void add_methods(SamplingParams& params, int i) {
       params.dry_allowed_length = 1;
       break;
     case 4:
-      params.mirostat = 2;
+      params.mirostat = 1 + i / 9 % 2;
       params.mirostat_eta = 0.3f;
       break;
     case 6:

@@ -61,6 +61,7 @@ def test_dry_ends_repetitions(server):
 
 @pytest.mark.parametrize("fields", [
     {"typical_p": 0.5}, {"xtc_probability": 1, "xtc_threshold": 0.05}, {"mirostat": 2, "mirostat_tau": 3},
+    {"mirostat": 1, "mirostat_tau": 3},
     {"dynatemp_range": 0.5, "dynatemp_exponent": 2}, {"dry_multiplier": 0.8},
     {"frequency_penalty": 1, "repeat_last_n": 4}])
 def test_a_method_changes_the_answer_and_its_seed_repeats_it(server, fields):
@@ -96,18 +97,19 @@ def test_other_servers_have_the_window_too(server, path, answer_of, body_of):
     assert text(repeat_penalty=2.5, repeat_last_n=8) != text()
 
 
-def test_mirostat_holds_the_surprise(server):
+@pytest.mark.parametrize("version", [1, 2])
+def test_mirostat_holds_the_surprise(server, version):
     def surprise(**fields):
         answer = complete(server, temperature=1, seed=5, max_tokens=200, logprobs=0, **fields)
         return -sum(answer["logprobs"]["token_logprobs"]) / 200 / 0.6931
 
-    low, high = surprise(mirostat=2, mirostat_tau=1), surprise(mirostat=2, mirostat_tau=5)
+    low, high = surprise(mirostat=version, mirostat_tau=1), surprise(mirostat=version, mirostat_tau=5)
     assert low < 2 < 4 < high
 
 
 @pytest.mark.parametrize("fields, param", [
     ({"logit_bias": {"49152": 1}}, "logit_bias"), ({"allowed_token_ids": [49152]}, "allowed_token_ids"),
-    ({"mirostat": 1}, "mirostat"), ({"typical_p": 0}, "typical_p"), ({"dry_base": 0.9}, "dry_base")])
+    ({"mirostat": 3}, "mirostat"), ({"typical_p": 0}, "typical_p"), ({"dry_base": 0.9}, "dry_base")])
 def test_out_of_range_is_a_400_that_names_the_field(server, fields, param):
     status, answer = server.post("/v1/completions", {"prompt": "x", **fields})
     assert status == 400, answer

@@ -208,7 +208,7 @@ TEST(GgufConfigTest, SamplingDefaultsAreThoseOfLlamaCppAsFarAsTheyGo) {
   model.set("general.sampling.mirostat", 1).set("general.sampling.penalty_last_n", 64);
   const auto others = read_generation_defaults(model.open());
   ASSERT_TRUE(others.ok()) << others.status().message();
-  EXPECT_FALSE(others->mirostat.has_value());
+  EXPECT_EQ(others->mirostat, 1);
   EXPECT_EQ(others->repetition_penalty, 1.1f);
   EXPECT_EQ(others->repeat_last_n, 64);
 }

@@ -58,11 +58,6 @@ Status read_mirostat(const SamplingKeys& keys, PartialSampling& defaults) {
   PAGODA_RETURN_IF_ERROR(keys.read("mirostat", {0, 2}, defaults.mirostat));
   PAGODA_RETURN_IF_ERROR(keys.read("mirostat_tau", kMirostatTauRange, defaults.mirostat_tau));
   PAGODA_RETURN_IF_ERROR(keys.read("mirostat_eta", kProbabilityRange, defaults.mirostat_eta));
-  if (defaults.mirostat == 1) {
-    log_warning("[gguf] key {}: 1 is ignored: only version 2 is there",
-                SamplingKeys::name("mirostat"));
-    defaults.mirostat.reset();
-  }
   return ok_status();
 }
 

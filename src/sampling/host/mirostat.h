@@ -1,7 +1,9 @@
-// Mirostat version 2: sampling that keeps the surprise of the output near a target.
+// Mirostat: sampling that keeps the surprise of the output near a target.
 //
-// Tokens whose surprise, -log2 of their probability, is above mu are dropped, except the likeliest
-// token. The drawn token's surprise among the kept tokens, in bits, changes mu:
+// A token's surprise is -log2 of its probability, in bits. Version 1 keeps the k likeliest tokens,
+// with ties. By Zipf's law the token of rank k has the surprise mu; the law's exponent is estimated
+// from the likeliest tokens. Version 2 drops tokens whose surprise is above mu, except the
+// likeliest token. The drawn token's surprise among the kept tokens changes mu:
 //   mu <- mu - eta * (surprise - tau),   from 2 * tau at the first token.
 // Basu, Ramachandran, Keskar, Varshney, "Mirostat: a neural text decoding algorithm that directly
 // controls perplexity", ICLR 2021; parameters as in llama.cpp.
@@ -10,6 +12,7 @@
 // output token, and a truncated history finds the mu that it had at its end. Thread-compatible.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "sampling/sampling_params.h"
@@ -33,5 +36,12 @@ class MirostatState {
  private:
   std::vector<float> mu_;  // [1 + output tokens]; before each of them and before the next
 };
+
+// How many of the likeliest tokens version 1 looks at; the same number as in llama.cpp.
+inline constexpr int kMirostatEstimate = 100;
+
+// Returns version 1's k, from 1 to vocab_size. likeliest: the logits of the kMirostatEstimate
+// likeliest tokens, or of all that are finite, in descending order
+int mirostat_top_k(std::span<const float> likeliest, float temperature, float mu, int vocab_size);
 
 }  // namespace pagoda

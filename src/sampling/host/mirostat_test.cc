@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <functional>
 #include <limits>
 #include <random>
+#include <set>
 #include <vector>
 
 #include "draw/rng.h"
@@ -42,28 +44,60 @@ TEST(Mirostat, AHistoryCutShortFindsTheMuThatHeldThere) {
   EXPECT_EQ(state.mu(), 5.0f);
 }
 
-// Draws by the paper's second algorithm, over probabilities in double.
+SamplingParams params_of(int version) {
+  SamplingParams params = kParams;
+  params.mirostat = version;
+  return params;
+}
+
+// Draws by the paper's first or second algorithm, over probabilities in double.
 struct Definition {
+  int version;
   double mu;
+
+  // Returns the least probability that is kept. Sets `clear` to false where rounding may decide.
+  double least_kept(std::vector<double> probabilities, bool& clear) const {
+    if (version == 2) {
+      const double least = std::exp2(-mu);
+      for (const double probability : probabilities) {
+        if (std::abs(std::log2(probability / least)) < 1e-5) clear = false;
+      }
+      return least;
+    }
+    std::sort(probabilities.begin(), probabilities.end(), std::greater<>());
+    double of_ranks = 0, squares = 0;
+    for (int i = 0; i < 99; ++i) {
+      const double t = std::log((i + 2.0) / (i + 1.0));
+      of_ranks += t * std::log(probabilities[i] / probabilities[i + 1]);
+      squares += t * t;
+    }
+    const double s = of_ranks / squares;
+    const double size = static_cast<double>(probabilities.size());
+    const double k = std::pow((s - 1) * std::exp2(mu) / (1 - std::pow(size, 1 - s)), 1 / s);
+    if (std::abs(k - std::round(k)) < 1e-5 * k) clear = false;
+    const double place = std::clamp(std::floor(k), 1.0, size) - 1;
+    return probabilities[static_cast<std::size_t>(place)];
+  }
 
   int draw(const std::vector<float>& logits, double uniform, bool& clear) {
     double total = 0;
     for (const float logit : logits) total += std::exp(double{logit});
+    std::vector<double> probabilities;
+    for (const float logit : logits) probabilities.push_back(std::exp(double{logit}) / total);
+    const double least = least_kept(probabilities, clear);
     std::vector<int> kept;
     double kept_total = 0;
     for (int id = 0; id < static_cast<int>(logits.size()); ++id) {
-      const double surprise = -std::log2(std::exp(double{logits[id]}) / total);
-      if (std::abs(surprise - mu) < 1e-5) clear = false;
-      if (surprise > mu) continue;
+      if (probabilities[id] < least) continue;
       kept.push_back(id);
-      kept_total += std::exp(double{logits[id]});
+      kept_total += probabilities[id];
     }
     int token = static_cast<int>(std::max_element(logits.begin(), logits.end()) - logits.begin());
     double probability = 1;
     double reached = 0;
     for (const int id : kept) {
       token = id;
-      probability = std::exp(double{logits[id]}) / kept_total;
+      probability = probabilities[id] / kept_total;
       reached += probability;
       if (std::abs(reached - uniform) < 1e-5) clear = false;
       if (reached > uniform) break;
@@ -73,17 +107,20 @@ struct Definition {
   }
 };
 
-TEST(Mirostat, EveryTokenAndMuIsTheDefinitions) {
+class MirostatVersion : public ::testing::TestWithParam<int> {};
+
+TEST_P(MirostatVersion, EveryTokenAndMuIsTheDefinitions) {
   constexpr unsigned kSeed = 20261120;
   std::printf("seed %u\n", kSeed);
   std::mt19937 random(kSeed);
+  const SamplingParams params = params_of(GetParam());
   int num_compared = 0;
   for (int run = 0; run < 60; ++run) {
     constexpr int kVocabSize = 700;
     std::normal_distribution<float> normal(0, 1.0f + static_cast<float>(run % 5));
     Sampler sampler(kVocabSize);
-    SamplerState state(kParams, 101);
-    Definition definition{2 * double{kParams.mirostat_tau}};
+    SamplerState state(params, 101);
+    Definition definition{GetParam(), 2 * double{params.mirostat_tau}};
     std::vector<int> tokens = {0};
     bool clear = true;
     while (tokens.size() < 101) {
@@ -92,7 +129,7 @@ TEST(Mirostat, EveryTokenAndMuIsTheDefinitions) {
       const int position = static_cast<int>(tokens.size());
       state.sync(tokens, 1);
       const Result<int> token = sampler.sample({.logits = row,
-                                                .params = &kParams,
+                                                .params = &params,
                                                 .state = &state,
                                                 .tokens = tokens,
                                                 .num_prompt_tokens = 1,
@@ -112,7 +149,8 @@ TEST(Mirostat, EveryTokenAndMuIsTheDefinitions) {
 
 // Mirostat's purpose: the mean surprise of the drawn tokens approaches tau, whatever the
 // distribution.
-TEST(Mirostat, HoldsTheSurpriseAtTau) {
+TEST_P(MirostatVersion, HoldsTheSurpriseAtTau) {
+  const SamplingParams params = params_of(GetParam());
   for (const float deviation : {1.0f, 3.0f}) {
     std::mt19937 random(7);
     std::normal_distribution<float> normal(0, deviation);
@@ -120,7 +158,7 @@ TEST(Mirostat, HoldsTheSurpriseAtTau) {
     for (float& logit : row) logit = normal(random);
     Sampler sampler(2000);
     constexpr int kNumTokens = 2000;
-    SamplerState state(kParams, kNumTokens + 1);
+    SamplerState state(params, kNumTokens + 1);
     std::vector<int> tokens = {0};
     const auto mu_at = [&](int num_output_tokens) {
       state.sync(std::vector<int>(num_output_tokens + 1, 0), 1);
@@ -130,14 +168,53 @@ TEST(Mirostat, HoldsTheSurpriseAtTau) {
       state.sync(tokens, 1);
       tokens.push_back(
           sampler
-              .sample(
-                  {.logits = row, .params = &kParams, .state = &state, .seed = 9, .position = i})
+              .sample({.logits = row, .params = &params, .state = &state, .seed = 9, .position = i})
               .value());
     }
     // The change of mu is eta times the sum of the errors.
     const double drift = mu_at(kNumTokens - 1) - mu_at(0);
-    EXPECT_LT(std::abs(drift / kParams.mirostat_eta / kNumTokens), 0.05);
+    EXPECT_LT(std::abs(drift / params.mirostat_eta / kNumTokens), 0.05);
   }
+}
+
+INSTANTIATE_TEST_SUITE_P(Mirostat, MirostatVersion, ::testing::Values(1, 2));
+
+TEST(Mirostat, TheFirstVersionsRankIsInRangeForEveryRow) {
+  const std::vector<float> equal(100, 2.0f);
+  EXPECT_EQ(mirostat_top_k(equal, 1, 5, 1000), 1);
+  EXPECT_EQ(mirostat_top_k(equal, 1, 20, 1000), 1000);
+  EXPECT_EQ(mirostat_top_k(std::vector<float>{3}, 1, 5, 1000), 1);
+  EXPECT_EQ(mirostat_top_k({}, 1, 5, 1000), 1);
+  const std::vector<float> far = {3e38f, 0, -3e38f};
+  for (const float temperature : {1e-5f, 1.0f, 1000.0f}) {
+    for (const float mu : {-1e30f, 0.0f, 1e30f}) {
+      const int top_k = mirostat_top_k(far, temperature, mu, 1000);
+      EXPECT_TRUE(1 <= top_k && top_k <= 1000) << top_k;
+    }
+  }
+  // Zipf's law itself, of the exponent 1: the k of which 2^mu is k times the logarithm of the size.
+  std::vector<float> zipf;
+  for (int rank = 1; rank <= 100; ++rank) zipf.push_back(-std::log(static_cast<float>(rank)));
+  EXPECT_NEAR(mirostat_top_k(zipf, 1, std::log2(50 * std::log(1000.0f)), 1000), 50, 1);
+}
+
+TEST(Mirostat, TheFirstVersionKeepsTiesAndDrawsFromOneToken) {
+  constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+  const SamplingParams params = params_of(1);
+  Sampler sampler(1000);
+  const auto draw = [&](const std::vector<float>& row, int position) {
+    SamplerState state(params, 10);
+    state.sync(std::vector<int>{0}, 1);
+    return sampler.sample({.logits = row, .params = &params, .state = &state, .position = position})
+        .value();
+  };
+  std::vector<float> row(1000, kMinusInfinity);
+  row[777] = -5;
+  for (int position = 0; position < 20; ++position) EXPECT_EQ(draw(row, position), 777);
+  row.assign(1000, 1.0f);  // k is 1, and all tokens tie
+  std::set<int> drawn;
+  for (int position = 0; position < 100; ++position) drawn.insert(draw(row, position));
+  EXPECT_GT(drawn.size(), 50u);
 }
 
 TEST(Mirostat, ExtremeRows) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -62,6 +63,8 @@ class Sampler::Impl {
   int draw(const RowSampling& row);
   int draw_filtered(const RowSampling& row, float temperature, std::int64_t fraction);
   int draw_mirostat(const RowSampling& row, float temperature, std::int64_t fraction);
+  std::size_t keep_likeliest(float temperature, float mu);
+  std::size_t keep_unsurprising(float temperature, float mu);
   float temperature_of(const SamplingParams& params);
   Candidates candidates(std::size_t size);
 
@@ -140,7 +143,7 @@ int Sampler::Impl::draw(const RowSampling& row) {
   if (temperature < kGreedyTemperature) return row_.argmax();
   const std::int64_t fraction = fraction_of_uniform(random_uniform(
       {.seed = row.seed, .sample_index = row.sample_index, .position = row.position}));
-  if (params.mirostat == 2) return draw_mirostat(row, temperature, fraction);
+  if (params.mirostat != 0) return draw_mirostat(row, temperature, fraction);
   if (params.typical_p < 1 || params.xtc_probability > 0)
     return draw_filtered(row, temperature, fraction);
   return row_.draw(1.0f / temperature,
@@ -161,10 +164,9 @@ int Sampler::Impl::draw_mirostat(const RowSampling& row, float temperature, std:
   PAGODA_CHECK(row.state != nullptr && row.state->mirostat() != nullptr,
                "[sampler] mirostat needs the sequence's state");
   MirostatState& mirostat = *row.state->mirostat();
-  const double total = static_cast<double>(row_.weigh(1.0f / temperature)) /
-                       double{ExpConstants::kWeightOfTheLikeliest};
-  const double least = total * std::exp2(-double{mirostat.mu()});
-  const std::size_t size = row_.keep_heavy(static_cast<float>(least));
+  const std::size_t size = row.params->mirostat == 1
+                               ? keep_likeliest(temperature, mirostat.mu())
+                               : keep_unsurprising(temperature, mirostat.mu());
   if (size == 0) {
     mirostat.record(*row.params, 0);
     return row_.argmax();
@@ -172,6 +174,25 @@ int Sampler::Impl::draw_mirostat(const RowSampling& row, float temperature, std:
   const std::size_t drawn = row_.draw_kept(size, fraction);
   mirostat.record(*row.params, std::log2(total_weight(candidates(size)) / row_.weights()[drawn]));
   return row_.ids()[drawn];
+}
+
+// Keeps the tokens that mirostat's version 1 keeps. Returns their number, at least 1.
+std::size_t Sampler::Impl::keep_likeliest(float temperature, float mu) {
+  std::array<float, kMirostatEstimate> likeliest;
+  const std::span<const std::int32_t> ids = row_.likeliest(kMirostatEstimate);
+  std::transform(ids.begin(), ids.end(), likeliest.begin(),
+                 [this](std::int32_t id) { return row_.logits()[id]; });
+  const int top_k =
+      mirostat_top_k(std::span(likeliest).first(ids.size()), temperature, mu, vocab_size_);
+  return row_.keep(1.0f / temperature, {.top_k = top_k});
+}
+
+// Keeps the tokens that mirostat's version 2 keeps. Returns their number, 0 if it keeps the
+// likeliest token alone.
+std::size_t Sampler::Impl::keep_unsurprising(float temperature, float mu) {
+  const double total = static_cast<double>(row_.weigh(1.0f / temperature)) /
+                       double{ExpConstants::kWeightOfTheLikeliest};
+  return row_.keep_heavy(static_cast<float>(total * std::exp2(-double{mu})));
 }
 
 // Applies min-p, top-k, typical-p, top-p and XTC, and draws from the remaining tokens.

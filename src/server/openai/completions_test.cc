@@ -355,7 +355,7 @@ TEST_F(CompletionsTest, BadSamplingFieldsAreRefusedByName) {
       {R"({"prompt": "a", "typical_p": 0})", "typical_p"},
       {R"({"prompt": "a", "xtc_probability": 1.5})", "xtc_probability"},
       {R"({"prompt": "a", "xtc_threshold": -0.1})", "xtc_threshold"},
-      {R"({"prompt": "a", "mirostat": 1})", "mirostat"},
+      {R"({"prompt": "a", "mirostat": 3})", "mirostat"},
       {R"({"prompt": "a", "mirostat": "2"})", "mirostat"},
       {R"({"prompt": "a", "mirostat_tau": -1})", "mirostat_tau"},
       {R"({"prompt": "a", "mirostat_eta": 2})", "mirostat_eta"},
