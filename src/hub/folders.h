@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <string_view>
 #include <vector>
 
 namespace pagoda {
+
+// The folder of a repository that has a folder for each quantisation that was asked for by name.
+inline constexpr std::string_view kQuantizations = "gguf";
 
 // Returns the folders in `folder`, sorted by name; none if it cannot be read.
 inline std::vector<std::filesystem::path> folders_in(const std::filesystem::path& folder) {

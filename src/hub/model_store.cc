@@ -142,7 +142,7 @@ Status unknown_model(std::string_view model, const fs::path& model_dir) {
     return not_found("[model] {}: no such file or folder", model);
   return not_found(
       "[model] {}: no such file or folder; expected a GGUF file, a folder, smollm2 or "
-      "hf:ORG/NAME[@REVISION]{}",
+      "hf:ORG/NAME[@REVISION][:QUANTIZATION]{}",
       model, nearest ? fmt::format("; did you mean {}?", *nearest) : "");
 }
 
@@ -168,11 +168,18 @@ Result<fs::path> default_model_dir() {
 
 Result<HubName> parse_hub_name(std::string_view text) {
   const auto refuse = [&] {
-    return invalid_argument("[model] expected hf:ORG/NAME or hf:ORG/NAME@REVISION, got {}", text);
+    return invalid_argument("[model] expected hf:ORG/NAME[@REVISION][:QUANTIZATION], got {}", text);
   };
   if (!text.starts_with(kHubPrefix)) return refuse();
   std::string_view repo = text.substr(kHubPrefix.size());
   HubName name;
+  if (const std::size_t colon = repo.find(':'); colon != std::string_view::npos) {
+    name.quantization = repo.substr(colon + 1);
+    if (!is_plain_name(name.quantization)) return refuse();
+    std::transform(name.quantization.begin(), name.quantization.end(), name.quantization.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+    repo = repo.substr(0, colon);
+  }
   if (const std::size_t at = repo.find('@'); at != std::string_view::npos) {
     name.revision = repo.substr(at + 1);
     repo = repo.substr(0, at);
@@ -193,12 +200,15 @@ bool is_commit_id(std::string_view text) {
 
 HubFolders hub_folders(const fs::path& model_dir, const HubName& name) {
   const fs::path repo = model_dir / "hf" / name.org / name.name;
-  return {.repo = repo, .ref = repo / "refs" / name.revision};
+  const fs::path commits =
+      name.quantization.empty() ? repo : repo / kQuantizations / name.quantization;
+  return {.repo = repo, .commits = commits, .ref = commits / "refs" / name.revision};
 }
 
 std::string typed_name(std::string_view model) {
   const Result<HubName> name = parse_hub_name(model);
-  return name.ok() ? name->repo() : std::string(model);
+  if (!name.ok()) return std::string(model);
+  return name->quantization.empty() ? name->repo() : name->repo() + ":" + name->quantization;
 }
 
 Result<fs::path> resolve_model(std::string_view model, const fs::path& model_dir) {

@@ -8,6 +8,8 @@
 //   hf/ORG/NAME/refs/REVISION         a text file: the commit that REVISION was at the last pull
 //   hf/ORG/NAME/COMMIT/               that commit's files, complete and checked
 //   hf/ORG/NAME/COMMIT.partial/       a pull that is under way or was cut short
+//   hf/ORG/NAME/gguf/QUANTIZATION/    a quantisation that was asked for by name: refs/REVISION,
+//                                     COMMIT/ and COMMIT.partial/ as above
 //
 // Files and folders are renamed to their final names when they are complete. So whatever has a
 // final name is complete.
@@ -55,26 +57,29 @@ struct HubName {
   std::string org;
   std::string name;
   std::string revision = "main";
+  std::string quantization = {};  // in upper case: "Q4_K_M"; "": none was asked for
 
   std::string repo() const { return org + "/" + name; }
 };
 
-// Reads "hf:ORG/NAME[@REVISION]". Every part must be usable as a folder's name and in a URL's path.
+// Reads "hf:ORG/NAME[@REVISION][:QUANTIZATION]". Every part must be usable as a folder's name and in
+// a URL's path.
 Result<HubName> parse_hub_name(std::string_view text);
 
 // Returns true for the 40 lower-case hex digits of a commit.
 bool is_commit_id(std::string_view text);
 
 struct HubFolders {
-  std::filesystem::path repo;  // hf/ORG/NAME
-  std::filesystem::path ref;   // the file that holds the revision's commit
+  std::filesystem::path repo;     // hf/ORG/NAME, which FolderLock locks
+  std::filesystem::path commits;  // the same, or the quantisation's folder in it
+  std::filesystem::path ref;      // the file that holds the revision's commit
 
-  std::filesystem::path commit(std::string_view id) const { return repo / id; }
+  std::filesystem::path commit(std::string_view id) const { return commits / id; }
 };
 HubFolders hub_folders(const std::filesystem::path& model_dir, const HubName& name);
 
 // Returns the GGUF file or the folder that MODEL names: a path that exists, else `smollm2` or
-// `hf:ORG/NAME[@REVISION]` in the store. A folder without safetensors gives its only GGUF model, of
+// `hf:ORG/NAME[@REVISION][:QUANTIZATION]` in the store. A folder without safetensors gives its only GGUF model, of
 // a split set the first file. A safetensors file gives the folder that holds it. kNotFound: the
 // name is not in the store, or the path does not exist. The message names the command that fetches
 // it, or what may have been meant. kInvalidArgument: a folder of several GGUF models, or a
@@ -84,8 +89,8 @@ Result<std::filesystem::path> resolve_model(std::string_view model,
 // Does the same with default_model_dir(), which a path that exists does not need.
 Result<std::filesystem::path> resolve_model(std::string_view model);
 
-// Returns the model's name in a MODEL argument: ORG/NAME for hf:ORG/NAME[@REVISION], else `model`
-// itself.
+// Returns the model's name in a MODEL argument: ORG/NAME for hf:ORG/NAME[@REVISION],
+// ORG/NAME:QUANTIZATION where one is named, else `model` itself.
 std::string typed_name(std::string_view model);
 
 }  // namespace pagoda

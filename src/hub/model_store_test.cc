@@ -106,7 +106,7 @@ TEST_F(ModelStoreTest, AnUnfinishedPullIsNotTheModel) {
 TEST_F(ModelStoreTest, AnUnknownNameSaysWhatWouldDo) {
   EXPECT_EQ(message_for("gpt-17"),
             "[model] gpt-17: no such file or folder; expected a GGUF file, a folder, smollm2 or "
-            "hf:ORG/NAME[@REVISION]");
+            "hf:ORG/NAME[@REVISION][:QUANTIZATION]");
   EXPECT_EQ(message_for("models/gpt.gguf.part/x"),
             "[model] models/gpt.gguf.part/x: no such file or folder");
 }
@@ -158,13 +158,20 @@ TEST(HubNameTest, IsReadInItsParts) {
   EXPECT_EQ(name.org, "Qwen");
   EXPECT_EQ(name.name, "Qwen3-0.6B");
   EXPECT_EQ(name.revision, "refs/pr/1");
+  EXPECT_EQ(name.quantization, "");
   EXPECT_EQ(parse_hub_name("hf:a/b").value().revision, "main");
+  const HubName quantized = parse_hub_name("hf:a/b@v1:ud-Q4_k_xl").value();
+  EXPECT_EQ(quantized.revision, "v1");
+  EXPECT_EQ(quantized.quantization, "UD-Q4_K_XL");
+  EXPECT_EQ(typed_name("hf:a/b:q8_0"), "a/b:Q8_0");
 }
 
 TEST(HubNameTest, WhatCouldLeaveTheStoreIsRefused) {
-  for (const char* text : {"a/b", "hf:", "hf:a", "hf:/b", "hf:a/", "hf:../b", "hf:a/..", "hf:a/.",
-                           "hf:a/b/c", "hf:a/b@", "hf:a/b@..", "hf:a/b@x/../y", "hf:a/b@/x",
-                           "hf:a/b@x/", "hf:a/b c", "hf:a/b?x", "hf:a/b@x@y", "hf:a\\b/c"}) {
+  for (const char* text :
+       {"a/b",       "hf:",       "hf:a",       "hf:/b",     "hf:a/",      "hf:../b",
+        "hf:a/..",   "hf:a/.",    "hf:a/b/c",   "hf:a/b@",   "hf:a/b@..",  "hf:a/b@x/../y",
+        "hf:a/b@/x", "hf:a/b@x/", "hf:a/b:",    "hf:a/b:..", "hf:a/b:x/y", "hf:a/b:x:y",
+        "hf:a/b c",  "hf:a/b?x",  "hf:a/b@x@y", "hf:a\\b/c"}) {
     EXPECT_EQ(parse_hub_name(text).status().code(), StatusCode::kInvalidArgument) << text;
   }
 }

@@ -15,7 +15,6 @@
 #include "hub/model_store.h"
 #include "hub/project_python.h"
 #include "hub/pull_file.h"
-#include "hub/pull_hub.h"
 
 extern char** environ;
 
@@ -145,6 +144,19 @@ Result<fs::path> pull_default_model(const PullOptions& options) {
   return file;
 }
 
+Result<HubName> pullable_name(std::string_view name) {
+  if (name.starts_with("hf:")) return parse_hub_name(name);
+  return invalid_argument(
+      "[pull] expected smollm2 or hf:ORG/NAME[@REVISION][:QUANTIZATION], got {}", name);
+}
+
+HubOptions hub_options(const PullOptions& options) {
+  return {.endpoint = options.hub_endpoint,
+          .token = options.hub_token,
+          .model_dir = options.model_dir,
+          .on_plan = options.on_plan};
+}
+
 }  // namespace
 
 Result<PullOptions> pull_options_from_environment() {
@@ -160,13 +172,13 @@ Result<PullOptions> pull_options_from_environment() {
 
 Result<fs::path> pull_model(std::string_view name, const PullOptions& options) {
   if (name == DefaultModel::kName) return pull_default_model(options);
-  if (!name.starts_with("hf:")) {
-    return invalid_argument("[pull] expected smollm2 or hf:ORG/NAME[@REVISION], got {}", name);
-  }
-  PAGODA_ASSIGN_OR_RETURN(const HubName hub_name, parse_hub_name(name));
-  return pull_from_hub(hub_name, {.endpoint = options.hub_endpoint,
-                                  .token = options.hub_token,
-                                  .model_dir = options.model_dir});
+  PAGODA_ASSIGN_OR_RETURN(const HubName hub_name, pullable_name(name));
+  return pull_from_hub(hub_name, hub_options(options));
+}
+
+Result<HubRevision> list_hub_files(std::string_view name, const PullOptions& options) {
+  PAGODA_ASSIGN_OR_RETURN(const HubName hub_name, pullable_name(name));
+  return read_hub_revision(hub_name, hub_options(options));
 }
 
 }  // namespace pagoda

@@ -8,48 +8,41 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
-#include <string_view>
-#include <vector>
 
+#include "core/machine.h"
 #include "core/status.h"
+#include "hub/hub_revision.h"
 #include "hub/model_store.h"
-#include "hub/pull_file.h"
 
 namespace pagoda {
+
+// What a pull is about to fetch.
+struct PullPlan {
+  std::string quantization;  // of a GGUF model; "" for safetensors
+  std::size_t num_files = 0;
+  std::int64_t num_bytes = 0;
+  std::int64_t missing_bytes = 0;  // of these, not fetched by an earlier pull
+  std::int64_t free_bytes = -1;    // of the disk; -1 if the system does not tell
+};
 
 struct HubOptions {
   std::string endpoint;  // no slash at its end
   std::string token;     // empty: none
   std::filesystem::path model_dir;
+  std::int64_t memory_bytes = available_memory_bytes();  // what a chosen model must fit into
+  // Told once before the first file is fetched, unless everything is here.
+  std::function<void(const PullPlan&)> on_plan = {};
   double seconds_between_attempts = 1.0;
 };
 
-struct HubFile {
-  std::string path;
-  ContentId content;
-};
-
-struct HubRevision {
-  std::string commit;  // 40 hex digits
-  std::vector<HubFile> files;
-};
-
-// Reads the hub's answer about a revision. The whole answer is refused if one of its files has
-// - a path that would leave its folder, or looks like another path;
-// - no size, or a negative one;
-// - no valid digest.
-Result<HubRevision> parse_hub_revision(std::string_view listing);
-
-// Returns the files that an engine reads: config, generation config, tokenizer, chat template and
-// weights. The weights are the safetensors. If there are none, they are the only GGUF file, or the
-// files of the first format among Q8_0, Q4_1, Q4_0, BF16, F16, F32. Subfolders are left out, and so
-// is the second copy of weights that some repositories have (consolidated*.safetensors).
-// kUnsupported: there are no such weights, or more than 1024 files.
-Result<std::vector<HubFile>> choose_model_files(const std::vector<HubFile>& files);
-
-// Fetches the missing files of a revision and returns the folder that holds it. Only one pull of a
-// repository runs at a time: a second one is kUnavailable.
+// Fetches the missing files of a revision (model_files.h says which) and returns the folder that
+// holds them, without the repository's own folders. Only one pull of a repository runs at a time: a
+// second one is kUnavailable.
 Result<std::filesystem::path> pull_from_hub(const HubName& name, const HubOptions& options);
+
+// Reads the list of a revision's files.
+Result<HubRevision> read_hub_revision(const HubName& name, const HubOptions& options);
 
 }  // namespace pagoda

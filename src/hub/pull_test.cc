@@ -250,39 +250,6 @@ TEST_F(PullTest, AFileThatWouldLeaveItsFolderFailsThePull) {
   EXPECT_EQ(hub_->requests(repo("traversal")).size(), 1u) << "no file was asked for";
 }
 
-// Returns the listing of a repository with these files, of one byte each.
-std::string listing_of(const std::vector<std::string>& names) {
-  json files = json::array();
-  for (const std::string& name : names)
-    files.push_back({{"rfilename", name}, {"size", 1}, {"blobId", std::string(40, '0')}});
-  return json{{"sha", std::string(40, 'a')}, {"siblings", files}}.dump();
-}
-
-TEST(HubListing, NamesThatAreNotShownAsTheyStandAreRefused) {
-  for (const char* name :
-       {"config\u202enosj.bin", "a\u2066b", "a\u200fb", "\u061ca", "a\u2028b", "line\nbreak",
-        "\x1b[2J", "a\x7f", "a\u0085", "folder/\u009b", "a\\\\b"}) {
-    const Status status = parse_hub_revision(listing_of({name})).status();
-    EXPECT_EQ(status.code(), StatusCode::kDataLoss) << name;
-    EXPECT_THAT(status.message(), HasSubstr("expected a path inside the model's folder")) << name;
-    EXPECT_TRUE(std::all_of(status.message().begin(), status.message().end(), [](char c) {
-      return c >= 0x20 && c < 0x7f;
-    })) << status.message();
-  }
-  EXPECT_TRUE(parse_hub_revision(listing_of({"模型/读我.md", "à la carte.txt", "🙂"})).ok());
-}
-
-TEST(HubListing, AModelOfTooManyFilesIsRefused) {
-  std::vector<std::string> names = {"config.json"};
-  while (names.size() < 1024) names.push_back(fmt::format("model-{}.safetensors", names.size()));
-  const auto chosen = choose_model_files(parse_hub_revision(listing_of(names)).value().files);
-  EXPECT_EQ(chosen.value().size(), 1024u);
-  names.emplace_back("one-more.safetensors");
-  const Status status =
-      choose_model_files(parse_hub_revision(listing_of(names)).value().files).status();
-  EXPECT_EQ(status.message(), "[hub] expected a model of at most 1024 files, got 1025");
-}
-
 TEST_F(PullTest, AHeaderWithoutEndIsToldAsThat) {
   for (const std::string name : {"long-header", "many-headers"}) {
     const auto failed = pull(name);
@@ -329,12 +296,36 @@ TEST_F(PullTest, NobodyListeningIsUnavailable) {
   EXPECT_THAT(failed.status().message(), HasSubstr("127.0.0.1:1"));
 }
 
-TEST_F(PullTest, OfGgufFilesThePreferredFormatIsTaken) {
+TEST_F(PullTest, OfGgufFilesTheBestIsTaken) {
   const auto folder = pull("gguf");
   ASSERT_TRUE(folder.ok()) << folder.status().message();
   EXPECT_THAT(names_in(*folder), AllOf(Contains("m.q8_0.gguf"), Not(Contains("m.BF16.gguf")),
                                        Not(Contains("m.Q2_K.gguf"))));
   EXPECT_EQ(resolve_model("hf:" + repo("gguf"), dir_).value(), *folder / "m.q8_0.gguf");
+}
+
+TEST_F(PullTest, AQuantisationIsFetchedBesideTheOthers) {
+  const auto best = pull("gguf");
+  PullPlan plan;
+  const HubOptions options{.endpoint = hub_->endpoint(),
+                           .model_dir = dir_,
+                           .on_plan = [&](const PullPlan& told) { plan = told; }};
+  const HubName split{.org = org_, .name = "gguf", .quantization = "Q4_K_M"};
+  const auto folder = pull_from_hub(split, options);
+  ASSERT_TRUE(folder.ok()) << folder.status().message();
+  EXPECT_THAT(names_in(*folder), AllOf(Contains("m-Q4_K_M-00001-of-00002.gguf"),
+                                       Contains("m-Q4_K_M-00002-of-00002.gguf"),
+                                       Contains("config.json"), Not(Contains("m.q8_0.gguf"))));
+  EXPECT_EQ(plan.quantization, "Q4_K_M");
+  EXPECT_EQ(plan.num_files, names_in(*folder).size());
+  EXPECT_EQ(plan.missing_bytes, plan.num_bytes);
+  EXPECT_EQ(resolve_model("hf:" + repo("gguf") + ":q4_k_m", dir_).value(),
+            *folder / "m-Q4_K_M-00001-of-00002.gguf");
+  EXPECT_EQ(resolve_model("hf:" + repo("gguf"), dir_).value(), *best / "m.q8_0.gguf");
+  EXPECT_THAT(pull_from_hub({.org = org_, .name = "gguf", .quantization = "Q5_K_M"}, options)
+                  .status()
+                  .message(),
+              HasSubstr("expected GGUF in Q5_K_M, got Q8_0"));
 }
 
 TEST_F(PullTest, AnUnknownNameIsRefused) {

@@ -54,28 +54,43 @@ std::vector<std::pair<std::string, std::string>> revisions_of(const fs::path& re
   return revisions;
 }
 
-std::string hub_name(const fs::path& repo, std::string_view revision) {
-  std::string name =
-      "hf:" + repo.parent_path().filename().string() + "/" + repo.filename().string();
+// A folder with refs/ and commits: a repository's own, or that of one of its quantisations.
+struct RepoFolder {
+  fs::path path;
+  std::string name;               // hf:ORG/NAME
+  std::string quantization = {};  // "": the repository's own
+};
+
+std::string hub_name(const RepoFolder& repo, std::string_view revision) {
+  std::string name = repo.name;
   if (revision != kMainRevision) name += "@" + std::string(revision);
+  if (!repo.quantization.empty()) name += ":" + repo.quantization;
   return name;
 }
 
-void add_repo(const fs::path& repo, std::vector<StoredModel>& models) {
+void add_models(const RepoFolder& repo, std::vector<StoredModel>& models) {
   std::set<std::string> named;
-  for (const auto& [revision, commit] : revisions_of(repo)) {
+  for (const auto& [revision, commit] : revisions_of(repo.path)) {
     std::error_code error;
-    if (!fs::is_directory(repo / commit, error)) continue;
+    if (!fs::is_directory(repo.path / commit, error)) continue;
     named.insert(commit);
-    models.push_back({hub_name(repo, revision), repo / commit, bytes_in(repo / commit)});
+    models.push_back({hub_name(repo, revision), repo.path / commit, bytes_in(repo.path / commit)});
   }
-  for (const fs::path& folder : folders_in(repo)) {
+  for (const fs::path& folder : folders_in(repo.path)) {
     const std::string name = folder.filename().string();
     const bool is_partial = name.ends_with(kPartial);
     const std::string commit = is_partial ? name.substr(0, name.size() - kPartial.size()) : name;
     if (!is_commit_id(commit) || named.contains(name)) continue;
     models.push_back({hub_name(repo, commit), folder, bytes_in(folder), !is_partial});
   }
+}
+
+void add_repo(const fs::path& org, const fs::path& repo, std::vector<StoredModel>& models) {
+  const std::string name =
+      fmt::format("hf:{}/{}", org.filename().string(), repo.filename().string());
+  add_models({repo, name}, models);
+  for (const fs::path& folder : folders_in(repo / kQuantizations))
+    add_models({folder, name, folder.filename().string()}, models);
 }
 
 // Removes a folder and then its parents while they are empty, except the store's own folder.
@@ -96,7 +111,7 @@ std::vector<StoredModel> stored_models(const fs::path& model_dir) {
   if (fs::is_regular_file(default_file, error))
     models.push_back({std::string(DefaultModel::kName), default_file, bytes_in(default_file)});
   for (const fs::path& org : folders_in(model_dir / "hf")) {
-    for (const fs::path& repo : folders_in(org)) add_repo(repo, models);
+    for (const fs::path& repo : folders_in(org)) add_repo(org, repo, models);
   }
   return models;
 }
@@ -110,11 +125,13 @@ Result<std::int64_t> remove_model(std::string_view name, const fs::path& model_d
     is_found = true;
     std::error_code error;
     std::optional<FolderLock> lock;
+    HubFolders folders;
     if (name.starts_with("hf:")) {
-      PAGODA_ASSIGN_OR_RETURN(FolderLock taken, FolderLock::take(model.path.parent_path()));
-      lock.emplace(std::move(taken));
       PAGODA_ASSIGN_OR_RETURN(const HubName hub, parse_hub_name(name));
-      fs::remove(hub_folders(model_dir, hub).ref, error);
+      folders = hub_folders(model_dir, hub);
+      PAGODA_ASSIGN_OR_RETURN(FolderLock taken, FolderLock::take(folders.repo));
+      lock.emplace(std::move(taken));
+      fs::remove(folders.ref, error);
     }
     const bool is_shared = std::any_of(models.begin(), models.end(), [&](const StoredModel& other) {
       return other.path == model.path && other.name != model.name;
@@ -123,10 +140,11 @@ Result<std::int64_t> remove_model(std::string_view name, const fs::path& model_d
     fs::remove_all(model.path, error);
     if (error) return data_loss("{}: {}", model.path.string(), error.message());
     num_bytes += model.num_bytes;
-    const fs::path repo = model.path.parent_path();
-    remove_empty_folders(repo / "refs", model_dir);
-    if (lock) lock->remove_file_if_alone();
-    remove_empty_folders(repo, model_dir);
+    if (!lock) continue;
+    remove_empty_folders(folders.commits / "refs", model_dir);
+    remove_empty_folders(folders.commits, model_dir);
+    lock->remove_file_if_alone();
+    remove_empty_folders(folders.repo, model_dir);
   }
   if (!is_found)
     return not_found("{}: no such model is here; pagoda list shows those that are", name);

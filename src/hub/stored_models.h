@@ -12,7 +12,7 @@
 namespace pagoda {
 
 struct StoredModel {
-  std::string name;            // as in MODEL arguments: smollm2, hf:ORG/NAME[@REVISION]
+  std::string name;  // as in MODEL arguments: smollm2, hf:ORG/NAME[@REVISION][:QUANTIZATION]
   std::filesystem::path path;  // a file, or a commit's folder
   std::int64_t num_bytes = 0;
   bool is_whole = true;  // false: a pull is under way, or was cut short

@@ -71,6 +71,21 @@ TEST_F(StoredModelsTest, RemovesTheDefaultModelAndBrokenPulls) {
   EXPECT_TRUE(listed_models().empty());
 }
 
+TEST_F(StoredModelsTest, QuantisationsAreModelsBesideTheRepositorysOwn) {
+  write("hf/o/m/refs/main", a_);
+  write("hf/o/m/" + a_ + "/m-Q8_0.gguf", "123");
+  write("hf/o/m/.lock", "");
+  write("hf/o/m/gguf/Q4_0/refs/main", a_);
+  write("hf/o/m/gguf/Q4_0/refs/v1", a_);
+  write("hf/o/m/gguf/Q4_0/" + a_ + "/m-Q4_0.gguf", "12");
+  EXPECT_EQ(listed_models(),
+            (std::vector<std::string>{"hf:o/m 3", "hf:o/m:Q4_0 2", "hf:o/m@v1:Q4_0 2"}));
+  EXPECT_EQ(remove_model("hf:o/m", folder_.path()).value(), 3);
+  EXPECT_EQ(remove_model("hf:o/m:Q4_0", folder_.path()).value(), 0);
+  EXPECT_EQ(remove_model("hf:o/m@v1:Q4_0", folder_.path()).value(), 2);
+  EXPECT_FALSE(exists("hf"));
+}
+
 // A pull leaves its lock's file in the folder.
 TEST_F(StoredModelsTest, AModelThatIsRemovedLeavesNothing) {
   write("hf/o/m/refs/main", a_);

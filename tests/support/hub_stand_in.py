@@ -54,7 +54,13 @@ SAFETENSORS = {
     "model.safetensors.index.json": b'{"weight_map": {}}',
     "consolidated.safetensors": made_bytes("again", 5_000),
 }
-GGUF = {"m.Q2_K.gguf": b"unreadable", "m.q8_0.gguf": made_bytes("q8", 2_000), "m.BF16.gguf": b"larger"}
+GGUF = {
+    "m.Q2_K.gguf": b"small",
+    "m.q8_0.gguf": made_bytes("q8", 2_000),
+    "m.BF16.gguf": b"larger",
+    "Q4_K_M/m-Q4_K_M-00001-of-00002.gguf": made_bytes("q4", 1_000),
+    "Q4_K_M/m-Q4_K_M-00002-of-00002.gguf": made_bytes("q4 again", 200),
+}
 
 
 def files_of(name):

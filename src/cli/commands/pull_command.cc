@@ -6,28 +6,69 @@
 
 #include "cli/base/command.h"
 #include "cli/base/report_error.h"
+#include "cli/flags/model_fetching.h"
+#include "core/machine.h"
+#include "hub/model_files.h"
 #include "hub/pull.h"
 
 namespace pagoda {
 
 namespace {
 
+constexpr double kGigabyte = 1e9;
+
+struct PullFlags {
+  std::string name;
+  bool lists = false;
+};
+
 Status pull(const std::string& name) {
-  PAGODA_ASSIGN_OR_RETURN(const PullOptions options, pull_options_from_environment());
-  PAGODA_ASSIGN_OR_RETURN(const std::filesystem::path path, pull_model(name, options));
+  PAGODA_ASSIGN_OR_RETURN(const std::filesystem::path path, fetch_model(name));
   std::printf("%s\n", path.c_str());
   return ok_status();
+}
+
+// Returns the remark behind a model of the list.
+std::string remark(const HubModel& model, std::int64_t memory_bytes) {
+  if (!model.is_read) return "  not read";
+  return fits_memory(model.num_bytes, memory_bytes) ? "" : "  more than this machine's memory";
+}
+
+// Prints a repository's GGUF models as names that `pull` takes, with their sizes, the best first.
+Status list_models(const std::string& name) {
+  PAGODA_ASSIGN_OR_RETURN(const PullOptions options, pull_options_from_environment());
+  PAGODA_ASSIGN_OR_RETURN(const HubRevision revision, list_hub_files(name, options));
+  const std::int64_t memory_bytes = available_memory_bytes();
+  const auto chosen = choose_model_files(revision.files, "", memory_bytes);
+  if (chosen.ok() && chosen->quantization.empty()) {
+    std::int64_t num_bytes = 0;
+    for (const HubFile& file : chosen->files) num_bytes += file.content.size;
+    std::printf("%-56s %8.2f GB%s\n", name.c_str(), static_cast<double>(num_bytes) / kGigabyte,
+                fits_memory(num_bytes, memory_bytes) ? "" : "  more than this machine's memory");
+  }
+  for (const HubModel& model : gguf_models(revision.files)) {
+    if (model.quantization.empty()) continue;
+    std::printf("%-56s %8.2f GB%s\n", (name + ":" + model.quantization).c_str(),
+                static_cast<double>(model.num_bytes) / kGigabyte,
+                remark(model, memory_bytes).c_str());
+  }
+  return chosen.status();
 }
 
 }  // namespace
 
 void add_pull_command(CLI::App& app, CommandBody& body) {
-  auto name = std::make_shared<std::string>();
+  auto flags = std::make_shared<PullFlags>();
   CLI::App& command = *app.add_subcommand("pull", "Fetch a model");
-  command.add_option("NAME", *name, "smollm2, or hf:ORG/NAME[@REVISION]")->required();
-  command.callback([name, &body] {
-    body = [name] {
-      const Status status = pull(*name);
+  command
+      .add_option("NAME", flags->name,
+                  "smollm2, or hf:ORG/NAME[@REVISION][:QUANTIZATION]; of several quantisations "
+                  "the best that fits the memory is fetched")
+      ->required();
+  command.add_flag("--list", flags->lists, "Print what the repository has, and fetch nothing");
+  command.callback([flags, &body] {
+    body = [flags] {
+      const Status status = flags->lists ? list_models(flags->name) : pull(flags->name);
       return status.ok() ? kExitOk : report_error(status);
     };
   });

@@ -46,7 +46,8 @@ void add_store_commands(CLI::App& app, CommandBody& body) {
   });
   auto name = std::make_shared<std::string>();
   CLI::App& rm = *app.add_subcommand("rm", "Remove a model that has been fetched");
-  rm.add_option("NAME", *name, "smollm2, or hf:ORG/NAME[@REVISION], as pagoda list says it")
+  rm.add_option("NAME", *name,
+                "smollm2, or hf:ORG/NAME[@REVISION][:QUANTIZATION], as pagoda list says it")
       ->required();
   rm.callback([name, &body] { body = [name] { return exit_code(remove_from_store(*name)); }; });
 }
