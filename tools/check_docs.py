@@ -98,7 +98,7 @@ def list_problems():
     page = read("docs/serving.md")
     flags = set()
     for source in ("src/cli/flags/engine_flags.cc", "src/cli/flags/kv_format_flags.cc", "src/cli/commands/serve_command.cc"):
-        for names in re.findall(r"add_(?:option|flag)\(\s*\"(--[^\"]+)\"", read(source)):
+        for names in re.findall(r"add_(?:option|flag|flag_callback)\(\s*\"(--[^\"]+)\"", read(source)):
             flags.update(re.findall(r"--[\w-]+", names))
     table = page[page.index("## Flags") : page.index("## Who may ask")]
     yield from differences("flag", "docs/serving.md", set(re.findall(r"`(--[\w-]+)`", table)), flags)

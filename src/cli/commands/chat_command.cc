@@ -98,6 +98,7 @@ void add_chat_command(CLI::App& app, CommandBody& body) {
   auto flags = std::make_shared<ChatFlags>();
   CLI::App& command = *app.add_subcommand("chat", "A conversation in the terminal");
   add_model_flags(command, flags->engine);
+  add_fetch_flag(command, flags->engine);
   add_batching_flags(command, flags->engine);
   add_sampling_flags(command, flags->engine);
   add_answer_flags(command, flags->answer);

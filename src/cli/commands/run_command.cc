@@ -204,6 +204,7 @@ void add_run_command(CLI::App& app, CommandBody& body) {
   auto flags = std::make_shared<RunFlags>();
   CLI::App& command = *app.add_subcommand("run", "Answer a prompt, or a file of them together");
   add_model_flags(command, flags->engine);
+  add_fetch_flag(command, flags->engine);
   add_sampling_flags(command, flags->engine);
   add_batching_flags(command, flags->engine);
   add_prompt_flags(command, flags->prompt);

@@ -202,6 +202,7 @@ void add_serve_command(CLI::App& app, CommandBody& body) {
   CLI::App& command =
       *app.add_subcommand("serve", "Answer the OpenAI API over HTTP, with a page at /");
   add_model_flags(command, flags->engine);
+  add_fetch_flag(command, flags->engine);
   add_sampling_flags(command, flags->engine);
   add_batching_flags(command, flags->engine);
   add_access_flags(command, *flags);

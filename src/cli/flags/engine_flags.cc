@@ -31,6 +31,13 @@ void add_model_flags(CLI::App& command, EngineFlags& flags) {
       ->capture_default_str();
 }
 
+void add_fetch_flag(CLI::App& command, EngineFlags& flags) {
+  flags.fetching = Fetching::kAsk;
+  command.add_flag_callback(
+      "--yes", [&flags] { flags.fetching = Fetching::kDone; },
+      "Fetch a model that is not on this machine, without asking");
+}
+
 void add_sampling_flags(CLI::App& command, EngineFlags& flags) {
   command
       .add_option("--generation-config", flags.generation_config,
@@ -107,7 +114,8 @@ Result<std::unique_ptr<ServedModel>> load(const EngineFlags& flags, Text text) {
   ServedModelOptions options = {.engine = flags.engine,
                                 .use_generation_config = flags.generation_config != "none",
                                 .needs_tokenizer = text == Text::kNeeded};
-  PAGODA_ASSIGN_OR_RETURN(const std::filesystem::path path, resolve_model(flags.model));
+  PAGODA_ASSIGN_OR_RETURN(const std::filesystem::path path,
+                          resolve_or_fetch(flags.model, flags.fetching));
   options.path = path.string();
   if (is_commit_id(path.filename().string())) options.name = typed_name(flags.model);
   if (is_default_model(options.path)) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cli/flags/kv_format_flags.h"
+#include "cli/flags/model_fetching.h"
 #include "core/status.h"
 #include "serving/served_model.h"
 
@@ -16,6 +17,7 @@ namespace pagoda {
 
 struct EngineFlags {
   std::string model;
+  Fetching fetching = Fetching::kNever;
   std::string device = "auto";
   std::string kv_cache_layout = "auto";
   KvFormatFlags kv_formats;
@@ -32,11 +34,14 @@ void add_model_flags(CLI::App& command, EngineFlags& flags);
 // subcommands.
 void add_batching_flags(CLI::App& command, EngineFlags& flags);
 
+// Adds --yes, for the subcommands that may fetch their model; without it they ask on a terminal.
+void add_fetch_flag(CLI::App& command, EngineFlags& flags);
+
 // Adds --generation-config, for the subcommands that sample answers.
 void add_sampling_flags(CLI::App& command, EngineFlags& flags);
 
-// Resolves the model's name and the flags' values and loads the model, with a progress bar on a
-// terminal. A model without a tokenizer is refused, except with kTokenIdsWillDo.
+// Resolves the model's name (resolve_or_fetch()) and the flags' values and loads the model, with a
+// progress bar on a terminal. A model without a tokenizer is refused, except with kTokenIdsWillDo.
 enum class Text { kNeeded, kTokenIdsWillDo };
 Result<std::unique_ptr<ServedModel>> load(const EngineFlags& flags, Text text = Text::kNeeded);
 
