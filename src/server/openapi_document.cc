@@ -6,6 +6,7 @@
 #include "server/endpoints.h"
 #include "server/fields/field_reader.h"
 #include "server/http/access.h"
+#include "server/openapi_schemas.h"
 
 namespace pagoda {
 namespace {
@@ -20,32 +21,61 @@ json reference(std::string_view name) {
   return {{"$ref", fmt::format("#/components/schemas/{}", name)}};
 }
 
+// What every endpoint may answer instead.
+struct Failure {
+  std::string_view status, what;
+  std::string_view header = {};
+};
+
+constexpr Failure kFailures[] = {
+    {"401", "The API key is missing or wrong", "WWW-Authenticate"},
+    {"405", "The path has no such method", "Allow"},
+    {"429", "The queue is full", "Retry-After"},
+    {"503", "The server is full, or ends", "Retry-After"},
+    {"4XX", "What is wrong with the request"},
+    {"5XX", "What went wrong"},
+};
+
+std::string response_name(const Failure& failure, const ErrorFormat& errors) {
+  return fmt::format("{}{}", errors.schema.name, failure.status);
+}
+
+// Returns the failures in each API's form of errors, by name.
+json shared_responses() {
+  json all = json::object();
+  for (const Endpoint& endpoint : endpoints()) {
+    for (const Failure& failure : kFailures) {
+      json& response = all[response_name(failure, endpoint.errors)];
+      response = {{"description", failure.what},
+                  {"content", json_content(reference(endpoint.errors.schema.name))}};
+      if (!failure.header.empty())
+        response["headers"][std::string(failure.header)] = {{"schema", {{"type", "string"}}}};
+    }
+  }
+  return all;
+}
+
 json responses(std::string_view description, json content, const ErrorFormat& errors) {
-  const auto failure = [&errors](const char* what, const char* header = nullptr) {
-    json response = {{"description", what},
-                     {"content", json_content(reference(errors.schema.name))}};
-    if (header != nullptr) response["headers"][header] = {{"schema", {{"type", "string"}}}};
-    return response;
-  };
-  return {{"200", {{"description", description}, {"content", std::move(content)}}},
-          {"401", failure("The API key is missing or wrong", "WWW-Authenticate")},
-          {"405", failure("The path has no such method", "Allow")},
-          {"429", failure("The queue is full", "Retry-After")},
-          {"503", failure("The server is full, or ends", "Retry-After")},
-          {"4XX", failure("What is wrong with the request")},
-          {"5XX", failure("What went wrong")}};
+  json all = {{"200", {{"description", description}, {"content", std::move(content)}}}};
+  for (const Failure& failure : kFailures) {
+    all[std::string(failure.status)]["$ref"] =
+        fmt::format("#/components/responses/{}", response_name(failure, errors));
+  }
+  return all;
+}
+
+// Returns the schema of an answer as JSON.
+json answer_schema(const NamedSchema& schema) {
+  return schema.defined() ? reference(schema.name) : json({{"type", "object"}});
 }
 
 json answer_content(const Endpoint& endpoint) {
   const std::string type(endpoint.answer_type);
   if (type != "application/json") return {{type, {{"schema", {{"type", "string"}}}}}};
-  if (!endpoint.answer_schema.defined()) return json_content({{"type", "object"}});
-  json content = json_content(reference(endpoint.answer_schema.name));
+  json content = json_content(answer_schema(endpoint.answer_schema));
   if (endpoint.generates && !endpoint.is_whole) {
-    content["text/event-stream"] = {
-        {"schema", {{"description", "Chunks as JSON, one an event's data, and [DONE]."}}}};
-    content["application/x-ndjson"] = {
-        {"schema", {{"description", "Of Ollama's endpoints: chunks as JSON, one a line."}}}};
+    content[std::string(endpoint.stream_type)]["schema"]["description"] =
+        "If `stream` is true: chunks as JSON, one by one.";
   }
   return content;
 }
@@ -76,8 +106,8 @@ json operation_json(const Endpoint& endpoint, const ApiService& service, bool ne
   json operations = {{endpoint.takes_get() ? "get" : "post", entry}};
   if (endpoint.erase == nullptr) return operations;
   entry["operationId"] = fmt::format("{}Deletion", endpoint.operation_id);
-  entry["responses"] =
-      responses("What was deleted", json_content({{"type", "object"}}), endpoint.errors);
+  entry["responses"] = responses(
+      "What was deleted", json_content(answer_schema(endpoint.erased_schema)), endpoint.errors);
   operations["delete"] = std::move(entry);
   return operations;
 }
@@ -123,6 +153,7 @@ void bind_formats(json& schema, const ApiService& service) {
       for (const auto& [name, text] : service.model.embedding_format.prompts)
         schema["enum"].push_back(name);
     } else if (format == kModelFormat) {
+      schema["title"] = "ServedModel";
       schema["enum"] = service.model_names;
       schema["enum"].push_back("");
       schema["enum"].push_back(nullptr);
@@ -135,50 +166,57 @@ void bind_formats(json& schema, const ApiService& service) {
   }
 }
 
-// Moves contradictions into schemas of their own. Tools that generate requests check a referenced
-// schema at the end, instead of multiplying out all of its alternatives.
-void name_contradictions(json& requests) {
-  json named = json::object();
-  for (auto& [name, schema] : requests.items()) {
+// Moves contradictions out of the requests' schemas, where generators of clients would take them
+// for types. Tools that generate requests check a referenced schema at the end, instead of
+// multiplying out all of its alternatives.
+json take_contradictions(json& requests) {
+  json contradictions = json::object();
+  for (const auto& [name, schema] : requests.items()) {
     if (!schema.contains("not")) continue;
-    const std::string contradictions = name + "Contradictions";
-    named[contradictions] = std::move(schema["not"]);
-    named[contradictions]["description"] =
+    json& taken = contradictions[name];
+    taken = std::move(schema["not"]);
+    remove_titles(taken);
+    taken["description"] =
         "No request is one of these, but two names of one field may hold equal values.";
-    schema["not"] = reference(contradictions);
+    schema["not"] = {{"$ref", fmt::format("#/components/x-contradictions/{}", name)}};
   }
-  requests.update(named);
+  return contradictions;
 }
 
-json schemas(const ApiService& service) {
-  json requests = json::object(), answers = json::object();
+json components(const ApiService& service) {
+  json requests = json::object(), schemas = json::object();
   const auto add = [](const NamedSchema& schema, json& all) {
     const std::string name(schema.name);
     if (schema.defined() && !all.contains(name)) all[name] = schema.make();
   };
   for (const Endpoint& endpoint : endpoints()) {
     add(endpoint.request_schema, requests);
-    add(endpoint.answer_schema, answers);
-    add(endpoint.errors.schema, answers);
+    add(endpoint.answer_schema, schemas);
+    add(endpoint.erased_schema, schemas);
+    add(endpoint.errors.schema, schemas);
   }
   bind_formats(requests, service);
-  name_contradictions(requests);
-  requests.update(answers);
-  return requests;
+  json contradictions = take_contradictions(requests);
+  schemas.update(requests);
+  for (json& schema : schemas) split_types(schema);
+  share_parts(schemas);
+  return {{"schemas", std::move(schemas)},
+          {"responses", shared_responses()},
+          {"x-contradictions", std::move(contradictions)}};
 }
 
 }  // namespace
 
 std::string openapi_document(const ApiService& service, bool needs_key,
                              std::string_view root_path) {
-  json components = {{"schemas", schemas(service)}};
-  if (needs_key) components["securitySchemes"]["bearer"] = {{"type", "http"}, {"scheme", "bearer"}};
+  json parts = components(service);
+  if (needs_key) parts["securitySchemes"]["bearer"] = {{"type", "http"}, {"scheme", "bearer"}};
   json document = {{"openapi", "3.1.0"},
                    {"info", {{"title", "Pagoda"}, {"version", version()}}},
                    {"paths", paths(service, needs_key)},
-                   {"components", std::move(components)}};
+                   {"components", std::move(parts)}};
   if (!root_path.empty()) document["servers"] = json::array({{{"url", root_path}}});
-  return json_text(document, 2);
+  return json_text(document);
 }
 
 }  // namespace pagoda

@@ -356,8 +356,13 @@ TEST(OpenApi, DescribesTheFieldsThatAreRead) {
   EXPECT_EQ(completion.at("required"), parse_json(R"(["prompt"])"));
   EXPECT_EQ(completion.at("properties").at("top_p").at("maximum"), 1);
   EXPECT_EQ(completion.at("properties").at("dry_base").at("default"), 1.75);
-  EXPECT_EQ(completion.at("properties").at("lora_request").at("enum"),
-            parse_json(R"([false, [], {}, "", null])"));
+  EXPECT_EQ(completion.at("properties").at("lora_request").at("$ref"),
+            "#/components/schemas/NothingAsked");
+  EXPECT_EQ(schemas.at("NothingAsked"), parse_json(R"({"anyOf": [
+      {"type": "boolean", "enum": [false]},
+      {"type": "array", "items": {}, "minItems": 0, "maxItems": 0},
+      {"type": "object", "additionalProperties": false},
+      {"type": "string", "const": ""}, {"type": "null"}]})"));
   EXPECT_TRUE(schemas.at("ChatCompletionRequest").at("properties").contains("messages"));
   for (const char* path : {"/v1/completions", "/v1/chat/completions", "/tokenize", "/detokenize",
                            "/health", "/metrics"}) {

@@ -8,6 +8,7 @@ import threading
 
 import jsonschema_rs
 import schemathesis
+from whole_schemas import with_whole_schemas
 
 # Fields that ask for a grammar: two of them may ask for the same one.
 _GRAMMARS = {"response_format", "structured_outputs", "json_schema", "format", "grammar", "ebnf", "regex", "guided_json",
@@ -33,7 +34,7 @@ class _Body:
     def __init__(self, schema, components):
         self.validator = jsonschema_rs.Draft202012Validator({**schema, "components": components})
         name = schema.get("$ref", "").rsplit("/", 1)[-1]
-        self.contradictions = components["schemas"].get(name + "Contradictions", {}).get("anyOf", [])
+        self.contradictions = components["x-contradictions"].get(name, {}).get("anyOf", [])
 
     def is_valid(self, body):
         try:
@@ -78,6 +79,12 @@ def _is_valid(taken, sent):
         return taken.is_valid(json.loads(sent))
     except (ValueError, TypeError):
         return False
+
+
+@schemathesis.hook
+def before_load_schema(context, raw_schema):
+    """Puts shared parts back: schemathesis cannot multiply references within properties with what a body must not be."""
+    raw_schema["components"] = with_whole_schemas(raw_schema)["components"]
 
 
 @schemathesis.hook

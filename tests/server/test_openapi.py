@@ -1,5 +1,7 @@
-"""/openapi.json is JSON Schema, states a bound for whatever it takes, and says of requests what the server does with them."""
+"""/openapi.json is JSON Schema, states a bound for whatever it takes, says of requests what the server does with them, and has
+the form that generators of clients take."""
 
+import collections
 import json
 import urllib.error
 import urllib.request
@@ -26,10 +28,19 @@ def test_every_schema_is_one(document):
         jsonschema.Draft202012Validator.check_schema(schema)
 
 
-def without_bounds(schema, place):
+def referred(document, reference):
+    found = document
+    for name in reference.removeprefix("#/").split("/"):
+        found = found[name]
+    return found
+
+
+def without_bounds(document, schema, place):
     """Places in a schema where a string, a list or a number may be of any size."""
     if not isinstance(schema, dict) or "enum" in schema or "const" in schema:
         return
+    if "$ref" in schema:
+        schema = referred(document, schema["$ref"])
     types = schema.get("type", [])
     types = {types} if isinstance(types, str) else set(types)
     if "string" in types and not {"maxLength", "format", "pattern"} & set(schema):
@@ -40,15 +51,129 @@ def without_bounds(schema, place):
             {"minimum", "exclusiveMinimum"} & set(schema) and "maximum" in schema):
         yield place
     for name, inner in schema.get("properties", {}).items():
-        yield from without_bounds(inner, f"{place}.{name}")
+        yield from without_bounds(document, inner, f"{place}.{name}")
     for inner in schema.get("anyOf", []):
-        yield from without_bounds(inner, place)
-    yield from without_bounds(schema.get("items"), place + "[]")
+        yield from without_bounds(document, inner, place)
+    yield from without_bounds(document, schema.get("items"), place + "[]")
 
 
 @pytest.mark.parametrize("name", REQUESTS)
 def test_every_field_states_its_bounds(document, name):
-    assert not list(without_bounds(document["components"]["schemas"][name], name))
+    assert not list(without_bounds(document, document["components"]["schemas"][name], name))
+
+
+def operations(document):
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            yield path, method, operation
+
+
+def with_inner(schema):
+    """A schema, and those within it."""
+    yield schema
+    for keyword, value in schema.items():
+        if keyword == "properties":
+            inner = value.values()
+        elif keyword in ("allOf", "anyOf", "oneOf"):
+            inner = value
+        elif keyword in ("additionalProperties", "else", "if", "items", "not", "propertyNames", "then"):
+            inner = [value] if isinstance(value, dict) else []
+        else:
+            inner = []
+        for one in inner:
+            yield from with_inner(one)
+
+
+def contents(operation):
+    """The bodies that an operation takes and answers, by media type."""
+    return [operation.get("requestBody", {}).get("content", {}), operation["responses"]["200"]["content"]]
+
+
+@pytest.fixture(scope="module")
+def schemas(document):
+    """Every schema that a generator of clients reads, with those within it."""
+    named = [*document["components"]["schemas"].values()]
+    for _, _, operation in operations(document):
+        named += [parameter["schema"] for parameter in operation.get("parameters", [])]
+        named += [body["schema"] for content in contents(operation) for body in content.values()]
+    return [schema for one in named for schema in with_inner(one)]
+
+
+def test_enumerations_have_one_type_each(schemas):
+    for schema in schemas:
+        assert {type(value) for value in schema.get("enum", [])} in [set(), {str}, {int}, {bool}], schema
+        assert schema.get("type") or "enum" not in schema, schema
+
+
+def test_lists_say_what_they_hold_and_are_not_null_by_themselves(schemas):
+    for schema in schemas:
+        assert schema.get("type") != "array" or "items" in schema, schema
+        assert isinstance(schema.get("type", ""), str) or not {"array", "object"} & set(schema["type"]), schema
+
+
+def references(value):
+    if isinstance(value, dict):
+        if "$ref" in value:
+            yield value["$ref"]
+        for inner in value.values():
+            yield from references(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from references(inner)
+
+
+def test_every_reference_leads_to_a_part_and_every_part_is_referred_to(document):
+    used = set(references(document))
+    for reference in used:
+        assert referred(document, reference), reference
+    parts = [(kind, name) for kind in ("schemas", "responses", "x-contradictions") for name in document["components"][kind]]
+    assert used == {f"#/components/{kind}/{name}" for kind, name in parts}
+
+
+def test_no_large_schema_is_written_twice(document):
+    times = collections.Counter()
+    for schema in document["components"]["schemas"].values():
+        for one in with_inner(schema):
+            times[json.dumps({key: value for key, value in one.items() if key not in ("default", "description")})] += 1
+    assert not [text for text, number in times.items() if number > 1 and len(text) > 300]
+
+
+def test_the_document_is_no_larger_than_600_kb(server):
+    with urllib.request.urlopen(server.url + "/openapi.json") as response:
+        assert len(response.read()) < 600_000
+
+
+def test_every_operation_has_an_id_of_its_own(document):
+    ids = [operation["operationId"] for _, _, operation in operations(document)]
+    assert len(ids) >= 42 and len(set(name.lower() for name in ids)) == len(ids)
+    assert all(name.isidentifier() for name in ids)
+
+
+FILL_IN = {"input_prefix": "a", "input_suffix": "b"}
+# What asks for a few tokens at each path whose answers may be streams.
+STREAMED = {
+    "/v1/completions": {"prompt": "say a"}, CHAT_PATH: CHAT, "/chat/completions": CHAT, "/v1/responses": {"input": "say a"},
+    "/v1/messages": {**CHAT, "max_tokens": 4}, "/api/chat": CHAT, "/api/generate": {"prompt": "say a"},
+    "/completion": {"prompt": "say a"}, "/completions": {"prompt": "say a"}, "/infill": FILL_IN,
+}
+
+
+def test_answers_have_the_media_types_that_the_document_states(server, document):
+    for path, method, operation in operations(document):
+        taken, answered = map(set, contents(operation))
+        assert taken in [set(), {"application/json"}], path
+        if method == "get" and "{" not in path:
+            with urllib.request.urlopen(server.url + path) as response:
+                assert answered == {response.headers.get_content_type()}, path
+        elif len(answered) > 1:
+            got = set()
+            for stream in (False, True):
+                body = json.dumps({**STREAMED[path], "stream": stream}).encode()
+                with urllib.request.urlopen(urllib.request.Request(server.url + path, data=body)) as response:
+                    got.add(response.headers.get_content_type())
+            assert answered == got, path
+        else:
+            assert path not in STREAMED and answered == {"application/json"}, path
 
 
 # Fields that other servers have beside OpenAI's, a few of each, and a name for a field that has another one here.

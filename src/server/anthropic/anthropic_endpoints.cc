@@ -16,7 +16,7 @@ json message_schema() {
                         {"type", {{"const", "message"}}},
                         {"role", {{"const", "assistant"}}},
                         {"model", text_schema()},
-                        {"content", {{"type", "array"}}},
+                        {"content", list_schema({{"type", "object"}})},
                         {"stop_reason", text_schema()},
                         {"usage", {{"type", "object"}}}});
 }

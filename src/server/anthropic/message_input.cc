@@ -197,7 +197,7 @@ class MessageTranslator {
 std::string with_texts(std::string_view schema) {
   const std::string text = R"({"type": "string", "maxLength": 16777216})";
   const std::string block = fmt::format(
-      R"({{"type": "object", "required": ["type", "text"], "properties": {{"type": {{"const": "text"}}, "text": {}}}}})",
+      R"({{"title": "TextBlock", "type": "object", "required": ["type", "text"], "properties": {{"type": {{"const": "text"}}, "text": {}}}}})",
       text);
   const std::string texts =
       fmt::format(R"({{"anyOf": [{}, {{"type": "array", "maxItems": {}, "items": {}}}]}})", text,
@@ -233,7 +233,7 @@ std::string_view anthropic_messages_schema() {
       R"({{"type": "array", "minItems": 1, "maxItems": 4096, "items": {{"anyOf": [
         {{"type": "object", "required": ["role", "content"], "properties": {{"role": {{"const": "system"}},
           "content": {texts}}}}},
-        {{"type": "object", "required": ["role", "content"], "properties": {{"role": {{"enum": ["user", "assistant"]}},
+        {{"title": "AnthropicMessage", "type": "object", "required": ["role", "content"], "properties": {{"role": {{"enum": ["user", "assistant"]}},
         "content": {{"anyOf": [{text}, {{"type": "array", "maxItems": {parts}, "items": {{"anyOf": [{block},
           {{"type": "object", "required": ["type", "thinking"], "properties": {{"type": {{"const": "thinking"}},
             "thinking": {text}}}}},

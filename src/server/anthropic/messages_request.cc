@@ -119,7 +119,7 @@ MaybeError read_output_config(const RequestJson& value, MessagesRequest& request
 }
 
 constexpr std::string_view kAnthropicToolsSchema =
-    R"({"type": "array", "maxItems": 1024, "items": {"type": "object", "required": ["name"], "properties": {
+    R"({"type": "array", "maxItems": 1024, "items": {"title": "AnthropicTool", "type": "object", "required": ["name"], "properties": {
         "type": {"enum": ["custom", null]}, "description": {"type": ["string", "null"], "maxLength": 16777216},
         "name": {"type": "string", "minLength": 1, "maxLength": 256, "pattern": "^[A-Za-z0-9_.:/-]+$"},
         "input_schema": {"type": ["object", "null"]}, "strict": {"type": ["boolean", "null"]}}}})";

@@ -285,18 +285,22 @@ nlohmann::json message_schema() {
       {"items",
        {{"anyOf",
          {text,
-          {{"type", "object"},
+          {{"title", "TextPart"},
+           {"type", "object"},
            {"required", {"type", "text"}},
            {"properties", {{"type", {{"enum", kTextParts}}}, {"text", text}}}},
-          {{"type", "object"},
+          {{"title", "RefusalPart"},
+           {"type", "object"},
            {"required", {"type", "refusal"}},
            {"properties", {{"type", {{"const", "refusal"}}}, {"refusal", text}}}}}}}}};
   json schema = fields_schema(OtherMessageFields().table());
+  schema["title"] = "ChatMessage";
   schema["required"] = json::array({"role"});
   schema["properties"]["role"] = {{"enum", kRoles}};
   schema["properties"]["content"] = {{"anyOf", {text, parts, {{"type", "null"}}}}};
-  schema["anyOf"] = parse_json(R"([{"properties": {"role": {"enum": ["assistant", "tool"]}}},
-      {"required": ["content"], "properties": {"content": {"not": {"type": "null"}}}}])");
+  add_rule(schema,
+           parse_json(R"({"anyOf": [{"properties": {"role": {"enum": ["assistant", "tool"]}}},
+      {"required": ["content"], "properties": {"content": {"not": {"type": "null"}}}}]})"));
   schema["if"] = {{"properties", {{"role", {{"const", "function"}}}}}};
   schema["then"] = {{"required", {"name"}}, {"properties", {{"name", {{"type", "string"}}}}}};
   return schema;

@@ -78,7 +78,9 @@ struct Describer {
   }
   json operator()(const CustomField& custom) const { return parse_json(custom.schema); }
   json operator()(const RefusedField& refused) const {
-    return {{"enum", parse_json(refused.neutral)}};
+    json schema = {{"enum", parse_json(refused.neutral)}};
+    if (refused.neutral == RefusedField().neutral) schema["title"] = "NothingAsked";
+    return schema;
   }
   json operator()(IgnoredField) const { return json::object(); }
 };

@@ -19,7 +19,7 @@ constexpr std::size_t kMaxGrammarChars = 1 << 20;
 
 // Returns the schema of the neutral values, which ask for nothing.
 json nothing() {
-  return {{"enum", {nullptr, false, ""}}};
+  return {{"title", "NoGrammar"}, {"enum", {nullptr, false, ""}}};
 }
 
 // Does the same for a regular expression, where an empty text asks for something.
@@ -33,10 +33,10 @@ json any_of(std::initializer_list<json> schemas) {
 
 // Returns the schema of an object with these properties and no others.
 json closed(json properties, json required = json::array()) {
-  return {{"type", "object"},
-          {"properties", std::move(properties)},
-          {"required", std::move(required)},
-          {"additionalProperties", false}};
+  json schema = {
+      {"type", "object"}, {"properties", std::move(properties)}, {"additionalProperties", false}};
+  if (!required.empty()) schema["required"] = std::move(required);
+  return schema;
 }
 
 // Does the same, but accepts other properties with neutral values.
@@ -55,6 +55,7 @@ json text() {
 json type_schemas() {
   const json types = {"object", "array", "string", "number", "integer", "boolean", "null"};
   json schema = closed({{"type", {{"enum", types}}}});
+  schema["title"] = "TypeSchema";
   schema["description"] = "A JSON Schema; its other keywords are taken too.";
   return schema;
 }
@@ -64,15 +65,14 @@ json schemas() {
 }
 
 json regexes() {
-  return {{"type", "string"},
-          {"minLength", 1},
-          {"maxLength", kMaxGrammarChars},
-          {"format", "regex"},
-          {"description", "In Rust's syntax."}};
+  return {{"title", "Regex"},  {"type", "string"},
+          {"minLength", 1},    {"maxLength", kMaxGrammarChars},
+          {"format", "regex"}, {"description", "In Rust's syntax."}};
 }
 
 json grammars() {
-  return {{"type", "string"},
+  return {{"title", "Grammar"},
+          {"type", "string"},
           {"pattern", R"re(^root ::= "[a-z]{1,16}"( \| "[a-z]{1,16}"){0,8}$)re"},
           {"description",
            "A grammar as GBNF or Lark. The pattern is that of a choice; any other grammar is taken "
@@ -81,28 +81,38 @@ json grammars() {
 
 json choices() {
   const json choice = {{"type", "string"}, {"minLength", 1}, {"maxLength", kMaxGrammarChars}};
-  return {{"type", "array"}, {"items", choice}, {"minItems", 1}, {"maxItems", kMaxGrammarChoices}};
+  return {{"title", "GrammarChoices"},
+          {"type", "array"},
+          {"items", choice},
+          {"minItems", 1},
+          {"maxItems", kMaxGrammarChoices}};
 }
 
 json white_spaces() {
-  return {{"type", "string"},
+  return {{"title", "WhiteSpace"},
+          {"type", "string"},
           {"pattern", R"(^(\[[ \t\r\n]{1,4}\][*?]?|[ \t\r\n]{1,16})$)"},
           {"description", "A regular expression that matches white space; others are taken too."}};
 }
 
 // Returns the schema of a response_format that asks for nothing.
 json plain_formats() {
-  return any_of({{{"enum", {nullptr, false, "", json::object(), json::array()}}},
-                 closed_but_for_nothing({{"type", {{"const", "text"}}}}, {"type"})});
+  json schema = any_of({{{"enum", {nullptr, false, "", json::object(), json::array()}}},
+                        closed_but_for_nothing({{"type", {{"const", "text"}}}}, {"type"})});
+  schema["title"] = "NoResponseFormat";
+  return schema;
 }
 
 json response_format() {
-  const auto kind = [](const char* name, const char* value, json value_schema) {
-    return closed_but_for_nothing({{"type", {{"const", name}}}, {value, std::move(value_schema)}},
-                                  {"type"});
+  const auto kind = [](const char* title, const char* name, const char* value, json value_schema) {
+    json schema = closed_but_for_nothing(
+        {{"type", {{"const", name}}}, {value, std::move(value_schema)}}, {"type"});
+    schema["title"] = title;
+    return schema;
   };
   json object_schemas = type_schemas();
   object_schemas["properties"]["type"] = {{"const", "object"}};
+  object_schemas["title"] = "ObjectTypeSchema";
   json text_or_null = text();
   text_or_null["type"] = {"string", "null"};
   const json named = closed({{"name", text_or_null},
@@ -110,14 +120,16 @@ json response_format() {
                              {"strict", {{"type", {"boolean", "null"}}}},
                              {"schema", schemas()}},
                             {"schema"});
-  json within = kind("json_schema", "json_schema", named);
+  json within = kind("JsonSchemaFormat", "json_schema", "json_schema", named);
   within["required"].push_back("json_schema");
   json at_top = named;
+  at_top["title"] = "FlatJsonSchemaFormat";
   at_top["properties"]["type"] = {{"const", "json_schema"}};
   at_top["properties"]["json_schema"] = nothing();
   at_top["required"].push_back("type");
   return any_of({plain_formats(),
-                 kind("json_object", "schema", any_of({nothing(), std::move(object_schemas)})),
+                 kind("JsonObjectFormat", "json_object", "schema",
+                      any_of({nothing(), std::move(object_schemas)})),
                  std::move(within), std::move(at_top)});
 }
 
@@ -143,8 +155,10 @@ json structured_outputs_of(const char* asked, const json& schema) {
 }
 
 json plain_outputs() {
-  return any_of(
-      {{{"enum", {nullptr, false, "", json::array()}}}, structured_outputs_of(nullptr, {})});
+  json schema =
+      any_of({{{"enum", {nullptr, false, "", json::array()}}}, structured_outputs_of(nullptr, {})});
+  schema["title"] = "NoStructuredOutputs";
+  return schema;
 }
 
 // Returns a schema that forbids setting white space by both fields at once.
@@ -158,6 +172,7 @@ json structured_outputs() {
               structured_outputs_of("json_object", {{"const", true}}),
               structured_outputs_of("regex", regexes()), structured_outputs_of("choice", choices()),
               structured_outputs_of("grammar", grammars())});
+  schema["title"] = "StructuredOutputs";
   add_rule(schema, says_white_space_once("whitespace_pattern", "disable_any_whitespace"));
   return schema;
 }

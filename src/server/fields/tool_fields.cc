@@ -25,13 +25,15 @@ constexpr std::string_view kFunctionProperties =
 
 std::string_view tools_schema(ToolShape shape) {
   constexpr std::string_view kList =
-      R"({{"type": "array", "maxItems": 1024, "items": {{"type": "object", "required": ["type", "{}"],
-          "properties": {{"type": {{"const": "function"}}, {}}}}}}})";
+      R"({{"type": "array", "maxItems": 1024, "items": {{"title": "{}", "type": "object",
+          "required": ["type", "{}"], "properties": {{"type": {{"const": "function"}}, {}}}}}}})";
   static const std::string nested = fmt::format(
-      kList, "function",
-      fmt::format(R"("function": {{"type": "object", "required": ["name"], "properties": {{{}}}}})",
-                  kFunctionProperties));
-  static const std::string flat = fmt::format(kList, "name", kFunctionProperties);
+      kList, "FunctionTool", "function",
+      fmt::format(
+          R"("function": {{"title": "FunctionDefinition", "type": "object", "required": ["name"], "properties": {{{}}}}})",
+          kFunctionProperties));
+  static const std::string flat =
+      fmt::format(kList, "FlatFunctionTool", "name", kFunctionProperties);
   return shape == ToolShape::kNested ? nested : flat;
 }
 
@@ -39,7 +41,7 @@ std::string_view tools_schema(ToolShape shape) {
 // a grammar with rules of its own, and no schema knows a request's functions.
 std::string_view tool_choice_schema(ToolShape shape) {
   constexpr std::string_view kModeAndTools =
-      R"("mode": {"const": "auto"}, "tools": {"type": "array", "maxItems": 0})";
+      R"("mode": {"const": "auto"}, "tools": {"type": "array", "items": {}, "maxItems": 0})";
   constexpr std::string_view kChoices =
       R"({{"anyOf": [{{"enum": ["none", "auto"]}}, {{"type": "object", "required": ["type", {}], "properties": {{
           "type": {{"const": "allowed_tools"}}, {}}}}}]}})";

@@ -58,8 +58,10 @@ struct Endpoint {
   std::string_view summary;
   NamedSchema request_schema;
   NamedSchema answer_schema;
+  NamedSchema erased_schema;  // what `erase` answers
   std::string_view answer_type = "application/json";
-  ErrorFormat errors = {};  // those of the endpoint's table
+  std::string_view stream_type = "text/event-stream";  // only if answers may be streams
+  ErrorFormat errors = {};                             // those of the endpoint's table
 
   bool takes_get() const { return tell != nullptr || is_read_by_get; }
   std::string_view methods() const {

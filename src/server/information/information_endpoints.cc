@@ -53,7 +53,7 @@ json tokenized_schema() {
   return object_schema({{"count", count_schema()},
                         {"max_model_len", count_schema()},
                         {"tokens", list_schema(token)},
-                        {"token_strs", {{"type", {"array", "null"}}}}});
+                        {"token_strs", {{"type", {"array", "null"}}, {"items", text_schema()}}}});
 }
 
 json prompt_text_schema() {

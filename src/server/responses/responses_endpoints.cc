@@ -17,8 +17,14 @@ json response_schema() {
                         {"created_at", count_schema()},
                         {"model", text_schema()},
                         {"status", {{"enum", {"completed", "incomplete"}}}},
-                        {"output", {{"type", "array"}}},
+                        {"output", list_schema({{"type", "object"}})},
                         {"usage", {{"type", "object"}}}});
+}
+
+json deleted_response_schema() {
+  return object_schema({{"id", text_schema()},
+                        {"object", {{"const", "response.deleted"}}},
+                        {"deleted", {{"type", "boolean"}}}});
 }
 
 json response_tokens_schema() {
@@ -41,7 +47,7 @@ constexpr Endpoint kResponsesEndpoints[] = {
      .operation_id = "createResponse",
      .summary = "Answers a conversation with items: messages, calls of tools, thoughts",
      .request_schema = {"ResponseRequest", response_request_schema},
-     .answer_schema = {"Response", response_schema}},
+     .answer_schema = {"ResponseObject", response_schema}},
     {.path = "/v1/responses/input_tokens",
      .read = handle_response_count,
      .operation_id = "countResponseTokens",
@@ -53,7 +59,8 @@ constexpr Endpoint kResponsesEndpoints[] = {
      .erase = delete_response,
      .operation_id = "getResponse",
      .summary = "A response that is stored",
-     .answer_schema = {"Response", response_schema}},
+     .answer_schema = {"ResponseObject", response_schema},
+     .erased_schema = {"DeletedResponse", deleted_response_schema}},
     {.path = kInputItemsPath,
      .read = handle_input_items,
      .is_read_by_get = true,

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import attack_requests
 from attack_requests import CHAT, ENDLESS, HONEST_CHATS, MAX_BODY_BYTES, STOPPED
 from field_bounds import PATHS, further_cases, header_cases, problem, stated_cases
+from whole_schemas import with_whole_schemas
 
 TIMEOUT_S = 300
 COMPLETIONS, CHATS = "/v1/completions", "/v1/chat/completions"
@@ -169,7 +170,7 @@ def slow_reader(bytes_per_s):
 def each_bound(path, asks_for_samples=False):
     """Every field of the path at its bound and past it: those that ask for many samples, or all others."""
     def send(port):
-        document = json.loads(exchange(port, "/openapi.json", None)[1])
+        document = with_whole_schemas(json.loads(exchange(port, "/openapi.json", None)[1]))
         statuses, problems = [], []
         for make in (lambda: stated_cases(document, path), lambda: further_cases(path)):
             for case in make():

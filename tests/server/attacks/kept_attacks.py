@@ -8,6 +8,7 @@ import time
 
 from attackers import ANY, CHATS, COMPLETIONS, TIMEOUT_S, Attack, Sent, exchange
 from kept_requests import filled_fields, large_answers, large_tool, request_bytes, small_bodies, unseen_conversation
+from whole_schemas import with_whole_schemas
 
 NUM_CLIENTS = 60
 NUM_QUEUED = 40
@@ -112,7 +113,7 @@ def queued_fields(path):
     name, base = WAITING[path]
 
     def send(port):
-        document = json.loads(exchange(port, "/openapi.json", None)[1])
+        document = with_whole_schemas(json.loads(exchange(port, "/openapi.json", None)[1]))
         statuses = []
         for _, body in filled_fields(document["components"]["schemas"][name], base, FIELD_BYTES):
             short = {**body, **{field: 1 for field in ("max_tokens", "max_output_tokens") if field in body}}

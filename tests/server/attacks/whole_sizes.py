@@ -28,7 +28,7 @@ import time
 from typing import NamedTuple
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent.parent.parent / "bench")]
+sys.path[:0] = [str(HERE.parent.parent.parent / "bench"), str(HERE.parent)]
 import attack_requests  # noqa: E402
 import attackers  # noqa: E402
 import kept_attacks  # noqa: E402
