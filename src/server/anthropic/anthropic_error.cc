@@ -10,6 +10,10 @@ namespace {
 
 using nlohmann::json;
 
+// Anthropic's clients ask their tool runner's requests with it, and again without it where an error
+// has these details.
+constexpr const char* kThreadField = "thread";
+
 std::string_view type_of(int status) {
   switch (status) {
     case 401:
@@ -32,9 +36,14 @@ std::string_view type_of(int status) {
 }  // namespace
 
 json anthropic_error(const ApiError& error, std::string_view request_id) {
-  return {{"type", "error"},
-          {"error", {{"type", type_of(error.status)}, {"message", shown_message(error)}}},
-          {"request_id", request_id}};
+  json body = {{"type", "error"},
+               {"error", {{"type", type_of(error.status)}, {"message", shown_message(error)}}},
+               {"request_id", request_id}};
+  if (error.param == kThreadField) {
+    body["error"]["details"] = {{"error_code", "thread_unsupported_request"},
+                                {"unsupported", {kThreadField}}};
+  }
+  return body;
 }
 
 std::string anthropic_error_body(const ApiError& error, std::string_view request_id) {

@@ -10,7 +10,7 @@
 namespace pagoda {
 
 // Returns {"type": "error", "error": {"type", "message"}, "request_id"}: a response's body, or a
-// stream's event.
+// stream's event. The error of a refused `thread` has "details" too.
 nlohmann::json anthropic_error(const ApiError& error, std::string_view request_id);
 std::string anthropic_error_body(const ApiError& error, std::string_view request_id);
 nlohmann::json anthropic_error_schema();

@@ -64,6 +64,18 @@ TEST(AnthropicError, AFailureWithinAStreamHasTheShape) {
   EXPECT_EQ(last.at("request_id"), "req-1");
 }
 
+// Tool runners of Anthropic's packages go on without a thread where these details say so.
+TEST(AnthropicError, ARefusedThreadHasDetails) {
+  ApiClient client;
+  const HttpResponse response = client.post(
+      kErrorsPath, R"({"max_tokens": 5, "messages": [{"role": "user", "content": "say a"}],
+                       "thread": {"type": "create"}})");
+  expect_anthropic_error(response, 400, "invalid_request_error");
+  const json expected = {{"error_code", "thread_unsupported_request"}, {"unsupported", {"thread"}}};
+  EXPECT_EQ(parse_json(response.body).at("error").at("details"), expected);
+  EXPECT_FALSE(parse_json(client.post(kErrorsPath, "{}").body).at("error").contains("details"));
+}
+
 // A client of Anthropic's reads errors in its own shape at every path.
 TEST(AnthropicError, TheClientsOfAnthropicGetItEverywhere) {
   ApiClient client;
