@@ -12,6 +12,7 @@ for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_API_BASE"):
     os.environ.pop(name, None)
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "server"))
+from fake_server import FakeServer  # noqa: E402
 from pagoda_server import PagodaServer  # noqa: E402
 
 
@@ -27,6 +28,24 @@ def served():
 @pytest.fixture(scope="module")
 def base_url(served):
     return served.url + "/v1"
+
+
+@pytest.fixture(scope="module")
+def fake():
+    """The server over a fake model, which obeys the last line of its prompt: see orders.py."""
+    server = FakeServer(max_model_len=16384)
+    yield server
+    assert server.is_running()
+    server.close()
+
+
+@pytest.fixture(scope="module")
+def thinking():
+    """The same over a model whose answers may hold thoughts, in <think>."""
+    server = FakeServer(thinks=True)
+    yield server
+    assert server.is_running()
+    server.close()
 
 
 @pytest.fixture(scope="module")

@@ -64,10 +64,12 @@ GgufVocabulary make_vocabulary() {
   return vocabulary;
 }
 
-// Returns the user's last message in a rendered chat, or the last line of any other prompt.
+// Returns the last line of a rendered chat's last message, a tool's result too, or of any other
+// prompt.
 std::string last_line(std::string text) {
-  const std::string turn = "<|im_end|>\n<|im_start|>assistant\n";
-  if (text.ends_with(turn)) text.resize(text.size() - turn.size());
+  for (const std::string_view end : {"<|im_end|>\n<|im_start|>assistant\n", "\n</tool_response>"}) {
+    if (text.ends_with(end)) text.resize(text.size() - end.size());
+  }
   return text.substr(text.rfind('\n') + 1);
 }
 

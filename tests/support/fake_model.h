@@ -1,7 +1,7 @@
 // A ServedModel without weights. It has a byte-level tokenizer, a ChatML template, which prints
 // calls and the variable `shown` as JSON, and a FakeEngine that follows the prompt's order.
 //
-// The last line of the prompt (in a chat: the user's last message) is an order:
+// The last line of the prompt (in a chat: of the last message, be it a tool's result) is an order:
 //   say TEXT      answers TEXT
 //   count N       answers "1 2 3 ... N"
 //   think S       waits S seconds before it answers "Done."
