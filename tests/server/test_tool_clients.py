@@ -138,6 +138,22 @@ def test_anthropics_messages(url):
         client.messages.create(model=MODEL, max_tokens=1, messages=[{"role": "user", "content": [{"type": "image"}]}])
 
 
+def test_anthropics_runner_of_tools(url):
+    """It begins with a thread, and goes on without one where the server refuses that."""
+    cities = []
+
+    @anthropic.beta_tool
+    def get_weather(city: str) -> str:
+        """The weather of a city."""
+        cities.append(city)
+        return "say It is sunny."
+
+    client = anthropic.Anthropic(base_url=url, api_key="none", max_retries=0)
+    message = client.beta.messages.tool_runner(model=MODEL, max_tokens=300, messages=SAY_CALL, tools=[get_weather]).until_done()
+    assert [block.text for block in message.content] == ["It is sunny."]
+    assert cities == [ARGUMENTS["city"]] * 2
+
+
 def test_anthropics_models_and_errors(url):
     client = anthropic.Anthropic(base_url=url, api_key="none", max_retries=0)
     models = list(client.models.list())
