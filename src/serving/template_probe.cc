@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/json.h"
+#include "core/log.h"
 
 namespace pagoda {
 namespace {
@@ -61,14 +62,18 @@ std::string whole_tool() {
       R"(,"description":"Tells.","parameters":{"type":"object","properties":{"place":{"type":"string","description":"Where."}},"required":["place"]})");
 }
 
+// The template that is probed.
+struct Probed {
+  const ChatTemplate& chat_template;
+  std::string_view bos_token, eos_token;
+  std::chrono::microseconds time_left;  // of all probers
+};
+
 // Renders conversations, all with the same tools.
 class Prober {
  public:
-  Prober(const ChatTemplate& chat_template, std::string_view bos_token, std::string_view eos_token,
-         ToolVariable variable, const std::string& tools)
-      : chat_template_(chat_template),
-        bos_token_(bos_token),
-        eos_token_(eos_token),
+  Prober(Probed& probed, ToolVariable variable, const std::string& tools)
+      : probed_(probed),
         tools_json_(variable == ToolVariable::kNone ? "" : tools) {
     if (variable == ToolVariable::kXmlTools || variable == ToolVariable::kPythonTools)
       kwargs_json_ = fmt::format(R"({{"{}":{}}})", variable_name(variable), tools);
@@ -76,19 +81,20 @@ class Prober {
 
   // Returns whether the template prints all these texts.
   bool shows(const std::string& messages, Texts texts) const {
-    const Result<std::string> rendered = chat_template_.render({.messages_json = messages,
-                                                                .tools_json = tools_json_,
-                                                                .kwargs_json = kwargs_json_,
-                                                                .bos_token = bos_token_,
-                                                                .eos_token = eos_token_});
+    if (probed_.time_left.count() == 0) return false;
+    const Result<std::string> rendered = probed_.chat_template.render_within(
+        probed_.time_left, {.messages_json = messages,
+                            .tools_json = tools_json_,
+                            .kwargs_json = kwargs_json_,
+                            .bos_token = probed_.bos_token,
+                            .eos_token = probed_.eos_token});
     return rendered.ok() && std::all_of(texts.begin(), texts.end(), [&](std::string_view text) {
              return rendered->find(text) != std::string::npos;
            });
   }
 
  private:
-  const ChatTemplate& chat_template_;
-  std::string_view bos_token_, eos_token_;
+  Probed& probed_;
   std::string tools_json_, kwargs_json_;
 };
 
@@ -196,26 +202,10 @@ MessageTraits probe_messages(const Prober& prober) {
   return traits;
 }
 
-}  // namespace
-
-std::string_view variable_name(ToolVariable variable) {
-  switch (variable) {
-    case ToolVariable::kXmlTools:
-      return "xml_tools";
-    case ToolVariable::kPythonTools:
-      return "python_tools";
-    case ToolVariable::kTools:
-    case ToolVariable::kNone:
-      break;
-  }
-  return "tools";
-}
-
-TemplateTraits probe_template(const ChatTemplate& chat_template, std::string_view bos_token,
-                              std::string_view eos_token) {
+TemplateTraits probe(Probed& probed) {
   TemplateTraits traits;
   const auto prober_of = [&](ToolVariable variable, const std::string& tool) {
-    return Prober(chat_template, bos_token, eos_token, variable, "[" + tool + "]");
+    return Prober(probed, variable, "[" + tool + "]");
   };
   const std::string question = list_of({message("user", kUser)});
   const std::string whole = whole_tool();
@@ -232,6 +222,34 @@ TemplateTraits probe_template(const ChatTemplate& chat_template, std::string_vie
        {R"(,"parameters":{"type":"object","properties":{"place":{"type":"string"}}})", ""}) {
     if (!prober_of(traits.tool_variable, tool(function)).shows(question, {kName}))
       traits.needs_whole_tools = true;
+  }
+  return traits;
+}
+
+}  // namespace
+
+std::string_view variable_name(ToolVariable variable) {
+  switch (variable) {
+    case ToolVariable::kXmlTools:
+      return "xml_tools";
+    case ToolVariable::kPythonTools:
+      return "python_tools";
+    case ToolVariable::kTools:
+    case ToolVariable::kNone:
+      break;
+  }
+  return "tools";
+}
+
+TemplateTraits probe_template(const ChatTemplate& chat_template, std::string_view bos_token,
+                              std::string_view eos_token, std::chrono::microseconds time) {
+  Probed probed = {chat_template, bos_token, eos_token, time};
+  const TemplateTraits traits = probe(probed);
+  if (probed.time_left.count() == 0) {
+    log_warning(
+        "[chat template] rendering a few short messages took {} s: what was not rendered counts as "
+        "left out",
+        static_cast<double>(time.count()) / 1e6);
   }
   return traits;
 }

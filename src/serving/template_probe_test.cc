@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "tests/support/cpu_time.h"
+
 namespace pagoda {
 namespace {
 
@@ -92,6 +94,20 @@ TEST(TemplateProbeTest, ToolsByTheirVariable) {
                                     "{% for t in tools or [] %}{{ t.function.name + ': ' + "
                                     "t.function.description }}{% endfor %}"))
                   .needs_whole_tools);
+}
+
+// Each of the renderings may take some tenths of a second, and there are dozens of them.
+TEST(TemplateProbeTest, ProbesShareTheirTime) {
+  const auto slow = ChatTemplate::from_text(
+      "t", template_of("{% for i in range(9999) %}{% for j in range(9999) %}{% endfor %}"
+                       "{% endfor %}"));
+  ASSERT_TRUE(slow.ok());
+  const double begin_s = process_cpu_seconds();
+  const TemplateTraits traits =
+      probe_template(*slow, "<s>", "</s>", std::chrono::milliseconds(300));
+  EXPECT_LT(process_cpu_seconds() - begin_s, 1);
+  EXPECT_EQ(traits.tool_variable, ToolVariable::kNone);
+  EXPECT_FALSE(traits.without_tools.takes_calls);
 }
 
 }  // namespace

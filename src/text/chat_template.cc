@@ -86,7 +86,14 @@ Result<ChatTemplate> ChatTemplate::from_gguf(const GgufVocabulary& vocabulary) {
 }
 
 Result<std::string> ChatTemplate::render(const ChatInput& input) const {
-  if (tool_use_ != nullptr && !input.tools_json.empty()) return tool_use_->render(input);
+  std::chrono::microseconds time_left = std::chrono::microseconds::max();
+  return render_within(time_left, input);
+}
+
+Result<std::string> ChatTemplate::render_within(std::chrono::microseconds& time_left,
+                                                const ChatInput& input) const {
+  if (tool_use_ != nullptr && !input.tools_json.empty())
+    return tool_use_->render_within(time_left, input);
   if (rust_->chat_template->is_busy())
     return resource_exhausted("{}renderings that take too long have not ended yet",
                               kTemplateContext);
@@ -100,8 +107,11 @@ Result<std::string> ChatTemplate::render(const ChatInput& input) const {
       .continue_final_message = input.continue_final_message,
       .unix_time = input.unix_time.value_or(static_cast<std::int64_t>(std::time(nullptr))),
   };
-  return call_rust(StatusCode::kInvalidArgument, kTemplateContext,
-                   [&] { return std::string(rust_->chat_template->render(view)); });
+  auto left = static_cast<std::uint64_t>(time_left.count());
+  auto text = call_rust(StatusCode::kInvalidArgument, kTemplateContext,
+                        [&] { return std::string(rust_->chat_template->render(view, left)); });
+  time_left = std::chrono::microseconds(left);
+  return text;
 }
 
 }  // namespace pagoda

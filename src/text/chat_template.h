@@ -23,6 +23,7 @@
 // - reasoning is stored under every name that templates use for it.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -78,6 +79,10 @@ class ChatTemplate {
   // renderings exceeded their time but have not stopped yet, and no other starts until one ends.
   // kUnavailable: the system has no memory or no thread left.
   Result<std::string> render(const ChatInput& input) const;
+  // Renders within `time_left` too, CPU time that several renderings share, and takes from it what
+  // this one took, even if it failed.
+  Result<std::string> render_within(std::chrono::microseconds& time_left,
+                                    const ChatInput& input) const;
 
  private:
   struct Rust;

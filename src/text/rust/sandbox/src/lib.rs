@@ -16,7 +16,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -114,6 +114,8 @@ struct Signal {
     state: Mutex<State>,
     changed: Condvar,
     is_overdue: AtomicBool,
+    /// The processor's time that the job took, once it has ended.
+    num_nanoseconds: AtomicU64,
     num_overdue: Arc<AtomicUsize>,
 }
 
@@ -296,30 +298,49 @@ impl Sandbox {
         limits: Limits,
         job: impl FnOnce() -> Result<T, String> + Send + 'static,
     ) -> Result<(T, usize), Failure> {
+        self.run_timed(limits, job).0
+    }
+
+    /// Does the same, and returns how much of the processor's time the job took, even if it failed.
+    pub fn run_timed<T: Send + 'static>(
+        &self,
+        limits: Limits,
+        job: impl FnOnce() -> Result<T, String> + Send + 'static,
+    ) -> (Result<(T, usize), Failure>, Duration) {
         let signal = Arc::new(Signal {
             state: Mutex::new(State::Running),
             changed: Condvar::new(),
             is_overdue: AtomicBool::new(false),
+            num_nanoseconds: AtomicU64::new(0),
             num_overdue: self.num_overdue.clone(),
         });
         let of_job = signal.clone();
         let guarded = move || {
             let result = run_job(limits, &of_job, job);
+            let used = read_clock(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or_default();
+            of_job.num_nanoseconds.store(used.as_nanos() as u64, Ordering::Relaxed);
             of_job.end();
             result
         };
         let spawned =
             thread::Builder::new().name("sandbox".into()).stack_size(STACK_BYTES).spawn(guarded);
-        let thread = spawned.map_err(|e| {
-            Failure::Lacking(format!(
-                "the system starts no thread with {} MB of address space for its stack ({e}): does `ulimit -v` leave as much, and `ulimit -u` one more?",
-                STACK_BYTES >> 20
-            ))
-        })?;
+        let thread = match spawned {
+            Ok(thread) => thread,
+            Err(e) => {
+                let failure = Failure::Lacking(format!(
+                    "the system starts no thread with {} MB of address space for its stack ({e}): does `ulimit -v` leave as much, and `ulimit -u` one more?",
+                    STACK_BYTES >> 20
+                ));
+                return (Err(failure), Duration::ZERO);
+            }
+        };
         if !signal.wait(&thread, limits.time) {
-            return Err(Excess::Time.as_failure(&limits));
+            return (Err(Excess::Time.as_failure(&limits)), limits.time);
         }
-        thread.join().unwrap_or_else(|_| Err(Failure::Failed("internal error: it panicked".into())))
+        let result = thread
+            .join()
+            .unwrap_or_else(|_| Err(Failure::Failed("internal error: it panicked".into())));
+        (result, Duration::from_nanos(signal.num_nanoseconds.load(Ordering::Relaxed)))
     }
 }
 

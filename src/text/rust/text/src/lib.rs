@@ -110,7 +110,7 @@ mod ffi {
             limits: SandboxLimits,
         ) -> Result<Box<Template>>;
         fn is_busy(&self) -> bool;
-        fn render(&self, input: &ChatInputView) -> Result<String>;
+        fn render(&self, input: &ChatInputView, num_microseconds_left: &mut u64) -> Result<String>;
     }
 }
 
@@ -224,8 +224,15 @@ impl Template {
     fn is_busy(&self) -> bool {
         self.0.is_busy()
     }
-    fn render(&self, input: &ffi::ChatInputView) -> Result<String, String> {
-        caught(|| self.0.render(input))
+    fn render(
+        &self,
+        input: &ffi::ChatInputView,
+        num_microseconds_left: &mut u64,
+    ) -> Result<String, String> {
+        let mut time_left = Duration::from_micros(*num_microseconds_left);
+        let rendered = caught(|| self.0.render(input, &mut time_left));
+        *num_microseconds_left = u64::try_from(time_left.as_micros()).unwrap_or(u64::MAX);
+        rendered
     }
 }
 

@@ -1,6 +1,7 @@
 //! Renders chat templates as Hugging Face transformers does (`apply_chat_template`), for text/chat_template.h.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use minijinja::{Error, ErrorKind, Value};
 use pagoda_jinja::Program;
@@ -88,12 +89,15 @@ impl TextTemplate {
         self.sandbox.is_busy()
     }
 
-    pub fn render(&self, view: &ChatInputView) -> Result<String, String> {
+    /// Renders within the template's limits and the time that is left, and takes from it what the rendering took.
+    pub fn render(&self, view: &ChatInputView, time_left: &mut Duration) -> Result<String, String> {
         let name = &self.renderer.name;
         let input = Input::copy_of(view);
-        let limits = self.limits.with_input(input.num_bytes(), MEMORY_PER_INPUT_BYTE);
+        let mut limits = self.limits.with_input(input.num_bytes(), MEMORY_PER_INPUT_BYTE);
+        limits.time = limits.time.min(*time_left);
         let renderer = self.renderer.clone();
-        let run = self.sandbox.run(limits, move || renderer.render(&input));
+        let (run, used) = self.sandbox.run_timed(limits, move || renderer.render(&input));
+        *time_left = time_left.saturating_sub(used);
         run.map(|(text, _)| text).map_err(|failure| {
             failure.message(|message| {
                 format!("{name}: the rendering of these messages was stopped: {message}")
