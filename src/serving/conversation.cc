@@ -1,5 +1,6 @@
 #include "serving/conversation.h"
 
+#include <algorithm>
 #include <map>
 #include <span>
 #include <string_view>
@@ -15,6 +16,7 @@ namespace {
 using Json = OrderedJson;
 
 constexpr std::string_view kBetweenTexts = "\n\n";
+constexpr const char* kBlank = " ";  // an answer's text, for templates that refuse an empty one
 
 bool has_role(const Json& message, std::string_view role) {
   return message.at("role").get_ref<const std::string&>() == role;
@@ -91,12 +93,12 @@ void split_calls(Json& messages) {
   messages = std::move(split);
 }
 
-// Puts a blank answer between a result and a message of the user. Some templates refuse an empty one.
+// Puts a blank answer between a result and a message of the user.
 void answer_results(Json& messages) {
   Json answered = Json::array();
   for (Json& message : messages) {
     if (!answered.empty() && has_role(answered.back(), "tool") && has_role(message, "user"))
-      answered.push_back({{"role", "assistant"}, {"content", " "}});
+      answered.push_back({{"role", "assistant"}, {"content", kBlank}});
     answered.push_back(std::move(message));
   }
   messages = std::move(answered);
@@ -110,6 +112,7 @@ class InstructionPlacer {
 
   void place() {
     is_answering_ = !has_role(messages_.back(), "user");
+    is_alone_ = std::all_of(messages_.begin(), messages_.end(), gives_instructions);
     Json placed = Json::array();
     for (Json& message : messages_) {
       if (gives_instructions(message)) {
@@ -148,6 +151,7 @@ class InstructionPlacer {
 
   // Returns whether the template prints a message of this role at the place that is reached.
   bool is_printed(const InstructionPlaces& places) const {
+    if (is_alone_ && !places.alone) return false;
     if (is_later_) return is_first_printed_ ? places.later_again : places.later;
     if (is_first_printed_) return places.second;
     return places.first && (places.before_answering || !is_answering_);
@@ -156,6 +160,7 @@ class InstructionPlacer {
   const MessageTraits& traits_;
   Json& messages_;
   bool is_answering_ = false;
+  bool is_alone_ = false;          // there are no other messages
   bool is_first_printed_ = false;  // an instruction has been placed at the beginning
   bool is_later_ = false;          // another message has come
   std::string waiting_;            // for the user's next message
@@ -177,7 +182,24 @@ void join_rows(std::string_view role, Json& messages) {
   messages = std::move(joined);
 }
 
+// Makes the content of answers alike, however an API wrote it: null beside calls without text, else
+// a text. Some templates tell calls by that, and some refuse an empty text.
+void complete_contents(const MessageTraits& traits, Json& messages) {
+  for (Json& message : messages) {
+    if (!has_role(message, "assistant")) continue;
+    Json& content = message["content"];
+    if (has_calls(message)) {
+      if (content_text(message).empty()) content = nullptr;
+    } else if (!traits.takes_empty_answers && content_text(message).empty()) {
+      content = kBlank;
+    } else if (content.is_null()) {
+      content = "";
+    }
+  }
+}
+
 void fit_calls(const MessageTraits& traits, bool in_words, Json& messages) {
+  complete_contents(traits, messages);
   complete_calls(traits, messages);
   const bool takes_calls = traits.takes_calls && !in_words;
   for (std::size_t i = 0; i < messages.size(); ++i) {

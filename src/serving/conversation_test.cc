@@ -235,6 +235,14 @@ TEST_F(ConversationTest, EveryTemplateTakesEveryShape) {
   EXPECT_GE(num_rendered, 1100);
 }
 
+// Returns messages with null in place of empty texts beside calls, which templates tell apart.
+std::string with_null_contents(std::string text) {
+  constexpr std::string_view kEmpty = R"("content": "", "tool_calls")";
+  for (auto at = text.find(kEmpty); at != std::string::npos; at = text.find(kEmpty))
+    text.replace(at, kEmpty.size(), R"("content": null, "tool_calls")");
+  return text;
+}
+
 TEST_F(ConversationTest, WhatATemplatePrintsStaysAsItWas) {
   int num_compared = 0;
   with_each_template([&](const std::string& name) {
@@ -242,7 +250,8 @@ TEST_F(ConversationTest, WhatATemplatePrintsStaysAsItWas) {
       if (!shape.is_whole) continue;
       const bool needs_words = model_->template_traits.tool_variable == ToolVariable::kNone;
       if (needs_words && !shape.tools.empty()) continue;
-      const auto direct = rendered_as_sent(shape.messages, shape.tools);
+      const auto direct =
+          rendered_as_sent(with_null_contents(std::string(shape.messages)), shape.tools);
       if (!direct.ok() || !missing_words(shape, *direct).empty()) continue;
       ++num_compared;
       const auto text = rendered(shape.messages, shape.tools);
@@ -271,6 +280,62 @@ TEST_F(ConversationTest, ToolsThatTheTemplateLeavesOutAreRefused) {
   ASSERT_FALSE(text.ok());
   EXPECT_EQ(text.status().field(), "tools");
   EXPECT_THAT(text.status().message(), ::testing::HasSubstr("'find_place'"));
+}
+
+// DeepSeek's templates tell calls by content that is none. Clients that put streams together send an
+// empty text.
+TEST_F(ConversationTest, AnswersWithoutTextAreAlikeHoweverTheyAreSent) {
+  set_chat_template(*model_,
+                    "{% for m in messages %}{% if m.role == 'assistant' and m.content is none %}"
+                    "{% for c in m.tool_calls %}{{ c.function.name }}"
+                    "{{ c.function.arguments | tojson }}{% endfor %}{% else %}({{ m.content + '' "
+                    "}}){% endif %}{% endfor %}");
+  const auto prompt_with = [&](const std::string& members) {
+    return rendered(R"([{"role": "user", "content": "Alpha"}, {"role": "assistant")" + members +
+                        R"(}, {"role": "user", "content": "Omega"}])",
+                    "");
+  };
+  const std::string calls = R"(, "tool_calls": [{"function": {"name": "f"}}])";
+  for (const char* content :
+       {"", R"(, "content": null)", R"(, "content": "")", R"(, "content": [])"}) {
+    const auto of_calls = prompt_with(content + calls), of_nothing = prompt_with(content);
+    ASSERT_TRUE(of_calls.ok() && of_nothing.ok()) << content;
+    EXPECT_EQ(*of_calls, "(Alpha)f{}(Omega)") << content;
+    EXPECT_EQ(*of_nothing, "(Alpha)()(Omega)") << content;
+  }
+}
+
+// Mistral's newer templates refuse empty answers, which a model may well have given.
+TEST_F(ConversationTest, AnEmptyAnswerIsBlankWhereTheTemplateRefusesIt) {
+  set_chat_template(*model_,
+                    "{% for m in messages %}{% if m.role == 'assistant' and not m.content %}"
+                    "{{ raise_exception('empty') }}{% endif %}[{{ m.content }}]{% endfor %}");
+  for (const char* content : {"null", R"("")", "[]"}) {
+    const auto text = rendered(fmt::format(R"([{{"role": "user", "content": "Alpha"}},
+            {{"role": "assistant", "content": {}, "reasoning_content": "Hm."}},
+            {{"role": "user", "content": "Omega"}}])",
+                                           content),
+                               "");
+    ASSERT_TRUE(text.ok()) << content;
+    EXPECT_EQ(*text, "[Alpha][ ][Omega]") << content;
+  }
+}
+
+// Some templates print the system message with the user's, and others a few of them alone.
+TEST_F(ConversationTest, SystemMessagesReachThePromptAloneAndInARow) {
+  constexpr std::string_view kAlone = R"([{"role": "system", "content": "Delta"}])";
+  constexpr std::string_view kThree =
+      R"([{"role": "system", "content": "Delta"}, {"role": "system", "content": "Sigma"},
+          {"role": "system", "content": "Kappa"}, {"role": "user", "content": "Alpha"}])";
+  set_chat_template(*model_,
+                    "{% for m in messages %}{% if m.role == 'user' %}{{ messages[0].content }};"
+                    "{{ m.content }}{% endif %}{% endfor %}");
+  EXPECT_EQ(rendered(kAlone, "").value(), "Delta;Delta");
+  set_chat_template(*model_,
+                    "{% for m in messages %}{% if m.role == 'user' or loop.index0 < 2 %}"
+                    "{{ m.content }};{% endif %}{% endfor %}");
+  EXPECT_EQ(rendered(kAlone, "").value(), "Delta;");
+  EXPECT_EQ(rendered(kThree, "").value(), "Delta\n\nSigma\n\nKappa;Alpha;");
 }
 
 TEST_F(ConversationTest, AMessageWithCallsIsNotContinued) {

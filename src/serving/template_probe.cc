@@ -13,10 +13,11 @@ namespace pagoda {
 namespace {
 
 // Words that no template has. They are looked for in what it prints.
-constexpr std::string_view kSystem = "Qzsystem", kOtherSystem = "Qzother", kUser = "Qzuser",
-                           kOtherUser = "Qzsecond", kAnswer = "Qzanswer", kOtherAnswer = "Qzreply",
-                           kName = "qzname", kOtherName = "qzcall", kPlace = "Qzplace",
-                           kOtherPlace = "Qzwhere", kResult = "Qzresult", kOtherResult = "Qzoutput";
+constexpr std::string_view kSystem = "Qzsystem", kOtherSystem = "Qzother", kThirdSystem = "Qzthird",
+                           kUser = "Qzuser", kOtherUser = "Qzsecond", kAnswer = "Qzanswer",
+                           kOtherAnswer = "Qzreply", kName = "qzname", kOtherName = "qzcall",
+                           kPlace = "Qzplace", kOtherPlace = "Qzwhere", kResult = "Qzresult",
+                           kOtherResult = "Qzoutput";
 constexpr std::string_view kLongId = "call_0123456789abcdef01234567", kShortId = "a1b2c3d4e",
                            kOtherShortId = "b2c3d4e5f";
 
@@ -73,8 +74,7 @@ struct Probed {
 class Prober {
  public:
   Prober(Probed& probed, ToolVariable variable, const std::string& tools)
-      : probed_(probed),
-        tools_json_(variable == ToolVariable::kNone ? "" : tools) {
+      : probed_(probed), tools_json_(variable == ToolVariable::kNone ? "" : tools) {
     if (variable == ToolVariable::kXmlTools || variable == ToolVariable::kPythonTools)
       kwargs_json_ = fmt::format(R"({{"{}":{}}})", variable_name(variable), tools);
   }
@@ -82,12 +82,12 @@ class Prober {
   // Returns whether the template prints all these texts.
   bool shows(const std::string& messages, Texts texts) const {
     if (probed_.time_left.count() == 0) return false;
-    const Result<std::string> rendered = probed_.chat_template.render_within(
-        probed_.time_left, {.messages_json = messages,
-                            .tools_json = tools_json_,
-                            .kwargs_json = kwargs_json_,
-                            .bos_token = probed_.bos_token,
-                            .eos_token = probed_.eos_token});
+    const Result<std::string> rendered =
+        probed_.chat_template.render_within(probed_.time_left, {.messages_json = messages,
+                                                                .tools_json = tools_json_,
+                                                                .kwargs_json = kwargs_json_,
+                                                                .bos_token = probed_.bos_token,
+                                                                .eos_token = probed_.eos_token});
     return rendered.ok() && std::all_of(texts.begin(), texts.end(), [&](std::string_view text) {
              return rendered->find(text) != std::string::npos;
            });
@@ -137,7 +137,9 @@ InstructionPlaces probe_places(const Prober& prober, std::string_view role,
       .before_answering = called.empty()
                               ? is_first_shown
                               : prober.shows("[" + one + "," + called.substr(1), {kSystem}),
-      .second = prober.shows(list_of({system, other, user}), {kSystem, kOtherSystem}),
+      .alone = prober.shows(list_of({one}), {kSystem}),
+      .second = prober.shows(list_of({system, other, message(role, kThirdSystem), user}),
+                             {kSystem, kOtherSystem, kThirdSystem}),
       .later = prober.shows(list_of({user, answer, one, last}), {kSystem}),
       .later_again =
           prober.shows(list_of({system, user, answer, other, last}), {kSystem, kOtherSystem}),
@@ -199,6 +201,8 @@ MessageTraits probe_messages(const Prober& prober) {
   traits.takes_answers_in_a_row = prober.shows(
       list_of({user, message("assistant", kAnswer), message("assistant", kOtherAnswer), last}),
       {kAnswer, kOtherAnswer});
+  traits.takes_empty_answers =
+      prober.shows(list_of({user, message("assistant", ""), last}), {kOtherUser});
   return traits;
 }
 

@@ -14,7 +14,8 @@ namespace pagoda {
 struct InstructionPlaces {
   bool first = true;             // at the beginning
   bool before_answering = true;  // there, if the conversation does not end with the user's message
-  bool second = true;            // behind another one, before all other messages
+  bool alone = true;             // there, without other messages
+  bool second = true;            // behind others, before all other messages
   bool later = true;             // among the other messages
   bool later_again = true;       // there, beside one at the beginning
   bool operator==(const InstructionPlaces&) const = default;
@@ -25,6 +26,7 @@ struct MessageTraits {
   InstructionPlaces system, developer;
   bool takes_users_in_a_row = true;
   bool takes_answers_in_a_row = true;
+  bool takes_empty_answers = true;
   bool takes_calls = true;
   bool takes_results = true;
   bool takes_several_calls = true;      // in one message

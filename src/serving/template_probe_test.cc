@@ -36,7 +36,7 @@ TEST(TemplateProbeTest, RolesThatAreRefusedOrLeftOut) {
   const auto system_of = [](std::string_view before) {
     return traits_of(template_of(before)).without_tools.system;
   };
-  constexpr InstructionPlaces kNowhere = {false, false, false, false, false};
+  constexpr InstructionPlaces kNowhere = {false, false, false, false, false, false};
   EXPECT_EQ(system_of("{% if m.role == 'system' %}{{ raise_exception('no') }}{% endif %}"),
             kNowhere);
   EXPECT_EQ(system_of("{% if m.role == 'system' %}{% continue %}{% endif %}"), kNowhere);
@@ -47,7 +47,7 @@ TEST(TemplateProbeTest, RolesThatAreRefusedOrLeftOut) {
   EXPECT_EQ(
       system_of(
           "{% if m.role == 'system' and messages[-1].role != 'user' %}{% continue %}{% endif %}"),
-      (InstructionPlaces{.before_answering = false}));
+      (InstructionPlaces{.before_answering = false, .alone = false}));
   const MessageTraits drops =
       traits_of(template_of("{% if m.role == 'developer' %}{% continue %}{% endif %}"))
           .without_tools;
