@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "answer/answer_content.h"
 #include "cli/base/standard_output.h"
 #include "core/json.h"
 
@@ -28,12 +29,13 @@ bool shows_styles(std::FILE* out) {
 }  // namespace
 
 OrderedJson message_of(const std::vector<AnswerPart>& parts) {
+  AnswerContent joiner;
   std::string content, thought;
   OrderedJson calls = OrderedJson::array();
   for (const AnswerPart& part : parts) {
+    content += joiner.added_by(part);
     switch (part.kind) {
       case Kind::kContent:
-        content += part.text;
         break;
       case Kind::kThought:
         thought += part.text;

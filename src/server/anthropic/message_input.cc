@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "answer/answer_content.h"
 #include "core/json.h"
 #include "server/fields/chat_prompt_fields.h"
 #include "server/fields/field_reader.h"
@@ -148,8 +149,12 @@ class MessageTranslator {
     if (!has_text(block, "text"))
       return block_error(index_, ".content': expected a block of the type text with 'text'");
     RequestJson& content = message_["content"];
-    const auto text = block.at("text").get<std::string>();
-    content = content.is_null() ? text : content.get<std::string>() + "\n" + text;
+    auto text = block.at("text").get<std::string>();
+    const bool is_answer = message_.at("role") == RequestJson("assistant");
+    if (!content.is_null())
+      text = fmt::format("{}{}{}", content.get<std::string>(),
+                         is_answer ? before_further(text) : "\n", text);
+    content = std::move(text);
     return {};
   }
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/json.h"
 #include "server/generation/answer_json.h"
 
 namespace pagoda {
@@ -49,7 +50,7 @@ void MessageOutput::open(const AnswerPart& part, std::vector<Json>& events) {
 void MessageOutput::close(std::vector<Json>& events) {
   if (block_.is_null()) return;
   if (kind_ == Kind::kCall) {
-    block_["input"] = parse_json(text_);
+    block_["input"] = parse_ordered_json(text_);
   } else {
     block_[kind_ == Kind::kThought ? "thinking" : "text"] = text_;
   }

@@ -5,14 +5,15 @@
 #include <vector>
 
 #include "answer/answer_part.h"
-#include "core/json.h"
+#include "core/ordered_json.h"
 
 namespace pagoda {
 
 // Thread-compatible.
 class MessageOutput {
  public:
-  using Json = nlohmann::json;
+  // A call's arguments keep the order in which the model wrote them.
+  using Json = OrderedJson;
 
   // Adds the next part of the answer, and appends the part's stream events to `events`. REQUIRES:
   // all calls are whole.

@@ -12,15 +12,13 @@
 namespace pagoda {
 namespace {
 
-using nlohmann::json;
-
 class MessageReader {
  public:
   MessageReader(std::unique_ptr<ChatJob> job, std::unique_ptr<GenerationGroup> group)
       : job_(std::move(job)), answer_(*job_, std::move(group)) {}
 
   // Takes the parts that are ready, and appends their events. Returns the error of a failed answer.
-  std::optional<ApiError> take(std::vector<json>& events) {
+  std::optional<ApiError> take(std::vector<OrderedJson>& events) {
     auto error =
         answer_.take([&](const AnswerPart& part, const TextPiece&) { output_.add(part, events); });
     if (!error && finished()) output_.close(events);
@@ -31,7 +29,7 @@ class MessageReader {
   const std::string& request_id() const { return job_->origin.request_id; }
 
   // Returns the message with the blocks that have ended so far.
-  json message() const {
+  OrderedJson message() const {
     return {{"id", job_->identity.id},     {"type", "message"},
             {"role", "assistant"},         {"model", job_->identity.model},
             {"content", output_.blocks()}, {"stop_reason", nullptr},
@@ -39,16 +37,17 @@ class MessageReader {
   }
 
   // Returns the fields that say why the message ended.
-  json end() const {
+  OrderedJson end() const {
     const auto& stop_string = answer_.stop_string();
     std::string reason = "end_turn";
     if (stop_string) reason = "stop_sequence";
     if (answer_.is_cut_off()) reason = "max_tokens";
     if (reason == "end_turn" && answer_.has_calls()) reason = "tool_use";
-    return {{"stop_reason", reason}, {"stop_sequence", stop_string ? json(*stop_string) : json()}};
+    return {{"stop_reason", reason},
+            {"stop_sequence", stop_string ? OrderedJson(*stop_string) : OrderedJson()}};
   }
 
-  json usage() const {
+  OrderedJson usage() const {
     const Usage& usage = answer_.usage();
     return {{"input_tokens", usage.num_prompt_tokens - usage.num_cached_tokens},
             {"cache_read_input_tokens", usage.num_cached_tokens},
@@ -69,10 +68,10 @@ class PendingMessage : public PendingReply {
       : reader_(std::move(job), std::move(group)) {}
 
   std::optional<HttpReply> poll() override {
-    std::vector<json> events;
+    std::vector<OrderedJson> events;
     if (auto error = reader_.take(events)) return HttpReply{error_response(*error), {}};
     if (!reader_.finished()) return {};
-    json message = reader_.message();
+    OrderedJson message = reader_.message();
     message.update(reader_.end());
     return HttpReply{HttpResponse{.body = json_text(message)}, {}};
   }
@@ -92,18 +91,18 @@ class MessageStream : public EventStream {
 
   std::string poll() override {
     if (finished_) return "";
-    std::vector<json> events;
+    std::vector<OrderedJson> events;
     const auto error = reader_.take(events);
     std::string text;
     // The first event has the number of cached tokens, which is known with the answer's first
     // token.
     if (!has_begun_ && (error || !events.empty() || reader_.finished())) {
       has_begun_ = true;
-      json message = reader_.message();
-      message["content"] = json::array();
+      OrderedJson message = reader_.message();
+      message["content"] = OrderedJson::array();
       text += event_text({{"type", "message_start"}, {"message", std::move(message)}});
     }
-    for (const json& event : events) text += event_text(event);
+    for (const OrderedJson& event : events) text += event_text(event);
     if (error) {
       finished_ = true;
       return text + last_words(*error);
@@ -121,7 +120,7 @@ class MessageStream : public EventStream {
   }
 
  private:
-  static std::string event_text(const json& event) {
+  static std::string event_text(const OrderedJson& event) {
     return "event: " + event.at("type").get<std::string>() + "\n" + sse_event(event);
   }
 

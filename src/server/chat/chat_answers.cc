@@ -86,9 +86,9 @@ void PendingChat::append(Choice& choice, TextPiece piece) {
 }
 
 void PendingChat::append_part(Choice& choice, AnswerPart part) const {
+  choice.content += choice.joiner.added_by(part);
   switch (part.kind) {
     case Kind::kContent:
-      choice.content += part.text;
       break;
     case Kind::kThought:
       choice.thought += part.text;
@@ -218,9 +218,10 @@ std::string ChatStream::piece_events(const ChoicePiece& choice_piece) {
 }
 
 json ChatStream::delta_of(Choice& choice, AnswerPart part) const {
+  std::string content = choice.joiner.added_by(part);
   switch (part.kind) {
     case Kind::kContent:
-      return {{"content", std::move(part.text)}};
+      return {{"content", std::move(content)}};
     case Kind::kThought:
       return {{"reasoning_content", std::move(part.text)}};
     case Kind::kCall:

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "answer/answer_content.h"
 #include "core/json.h"
 #include "server/base/http_message.h"
 #include "server/chat/chat_job.h"
@@ -54,6 +55,7 @@ class PendingChat : public PendingReply {
   };
   struct Choice {
     ChoiceReader reader;
+    AnswerContent joiner;
     std::string content, thought;
     std::vector<Call> calls;
     std::vector<int> token_ids;
@@ -90,6 +92,7 @@ class ChatStream : public EventStream {
  private:
   struct Choice {
     ChoiceReader reader;
+    AnswerContent joiner;
     bool has_role = false;
     int num_calls = 0;
   };

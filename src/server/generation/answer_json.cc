@@ -70,6 +70,10 @@ std::string sse_event(const json& data) {
   return fmt::format("data: {}\n\n", json_text(data));
 }
 
+std::string sse_event(const OrderedJson& data) {
+  return fmt::format("data: {}\n\n", json_text(data));
+}
+
 std::string sse_error_event(const ApiError& error) {
   return fmt::format("data: {}\n\n", error_body(error));
 }

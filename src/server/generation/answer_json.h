@@ -2,10 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 
+#include "core/ordered_json.h"
 #include "server/base/api_error.h"
 #include "server/generation/generation_group.h"
 
@@ -35,6 +35,7 @@ nlohmann::json stop_reason_json(const TextPiece& piece, const std::vector<int>& 
 
 // Returns one server-sent event.
 std::string sse_event(const nlohmann::json& data);
+std::string sse_event(const OrderedJson& data);
 std::string sse_error_event(const ApiError& error);
 // Returns an error as an event, followed by kSseDone.
 std::string sse_last_words(const ApiError& error);

@@ -20,13 +20,14 @@ std::string ollama_time(std::int64_t unix_ns) {
 OllamaReader::OllamaReader(std::unique_ptr<OllamaJob> job, std::unique_ptr<GenerationGroup> group)
     : job_(std::move(job)), answer_(*job_, std::move(group)) {}
 
-std::optional<ApiError> OllamaReader::take(std::vector<nlohmann::json>& lines) {
+std::optional<ApiError> OllamaReader::take(std::vector<OrderedJson>& lines) {
   auto error = answer_.take([&](const AnswerPart& part, const TextPiece& piece) {
     if (!first_token_) first_token_ = piece.time;
+    const std::string content = joiner_.added_by(part);
     switch (part.kind) {
       case AnswerPart::Kind::kContent:
-        content_ += part.text;
-        lines.push_back(line_of("content", part.text));
+        content_ += content;
+        lines.push_back(line_of("content", content));
         break;
       case AnswerPart::Kind::kThought:
         thought_ += part.text;
@@ -46,20 +47,21 @@ std::optional<ApiError> OllamaReader::take(std::vector<nlohmann::json>& lines) {
   return error;
 }
 
-void OllamaReader::tell_call(std::vector<nlohmann::json>& lines) {
-  const nlohmann::json call = {
+void OllamaReader::tell_call(std::vector<OrderedJson>& lines) {
+  const OrderedJson call = {
       {"function",
-       {{"name", call_name_}, {"arguments", parse_json(std::exchange(call_arguments_, {}))}}}};
+       {{"name", call_name_},
+        {"arguments", parse_ordered_json(std::exchange(call_arguments_, {}))}}}};
   calls_.push_back(call);
-  lines.push_back(line_of("tool_calls", nlohmann::json::array({call})));
+  lines.push_back(line_of("tool_calls", OrderedJson::array({call})));
 }
 
-nlohmann::json OllamaReader::object() const {
+OrderedJson OllamaReader::object() const {
   return {{"model", job_->identity.model}, {"created_at", ollama_time()}, {"done", false}};
 }
 
-nlohmann::json OllamaReader::line_of(const char* key, const nlohmann::json& value) const {
-  nlohmann::json line = object();
+OrderedJson OllamaReader::line_of(const char* key, const OrderedJson& value) const {
+  OrderedJson line = object();
   if (!job_->is_chat) {
     line["response"] = "";
     line[std::string_view(key) == "content" ? "response" : key] = value;
@@ -70,10 +72,10 @@ nlohmann::json OllamaReader::line_of(const char* key, const nlohmann::json& valu
   return line;
 }
 
-nlohmann::json OllamaReader::last(bool whole) const {
+OrderedJson OllamaReader::last(bool whole) const {
   const std::string content = whole ? content_ : "";
-  nlohmann::json line = line_of("content", content);
-  nlohmann::json& message = job_->is_chat ? line["message"] : line;
+  OrderedJson line = line_of("content", content);
+  OrderedJson& message = job_->is_chat ? line["message"] : line;
   if (whole && !thought_.empty()) message["thinking"] = thought_;
   if (whole && !calls_.empty()) message["tool_calls"] = calls_;
   const Usage& usage = answer_.usage();
@@ -91,7 +93,7 @@ nlohmann::json OllamaReader::last(bool whole) const {
 }
 
 std::optional<HttpReply> PendingOllama::poll() {
-  std::vector<nlohmann::json> lines;
+  std::vector<OrderedJson> lines;
   if (auto error = reader_.take(lines)) return HttpReply{error_response(*error), {}};
   if (!reader_.finished()) return {};
   return HttpReply{HttpResponse{.body = json_text(reader_.last(/*whole=*/true))}, {}};
@@ -99,17 +101,17 @@ std::optional<HttpReply> PendingOllama::poll() {
 
 std::string OllamaStream::poll() {
   if (finished_) return "";
-  std::vector<nlohmann::json> lines;
+  std::vector<OrderedJson> lines;
   const auto error = reader_.take(lines);
   finished_ = error || reader_.finished();
   if (finished_ && !error) lines.push_back(reader_.last(/*whole=*/false));
   std::string text;
-  for (const nlohmann::json& line : lines) text += json_text(line) + "\n";
+  for (const OrderedJson& line : lines) text += json_text(line) + "\n";
   return error ? text + last_words(*error) : text;
 }
 
 std::string ollama_error_body(const ApiError& error) {
-  return json_text(nlohmann::json({{"error", shown_message(error)}}));
+  return json_text(OrderedJson({{"error", shown_message(error)}}));
 }
 
 std::string OllamaStream::last_words(const ApiError& error) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "answer/answer_content.h"
 #include "core/clock.h"
 #include "core/json.h"
 #include "server/base/http_message.h"
@@ -29,23 +30,24 @@ class OllamaReader {
 
   // Appends an object to `lines` for each part that is ready. A call is one object, once it is
   // whole. Returns the error if the answer failed.
-  std::optional<ApiError> take(std::vector<nlohmann::json>& lines);
+  std::optional<ApiError> take(std::vector<OrderedJson>& lines);
   bool finished() const { return answer_.finished(); }
 
   // Returns the last object, with counts and times. `whole`: it holds the whole answer too.
-  nlohmann::json last(bool whole) const;
+  OrderedJson last(bool whole) const;
 
  private:
-  void tell_call(std::vector<nlohmann::json>& lines);
-  nlohmann::json object() const;
-  nlohmann::json line_of(const char* key, const nlohmann::json& value) const;
+  void tell_call(std::vector<OrderedJson>& lines);
+  OrderedJson object() const;
+  OrderedJson line_of(const char* key, const OrderedJson& value) const;
 
   std::unique_ptr<OllamaJob> job_;
   SingleAnswer answer_;
   std::optional<Clock::TimePoint> first_token_;
   std::string call_name_, call_arguments_;  // of the call that is being read
-  std::string content_, thought_;           // the whole answer so far
-  nlohmann::json calls_ = nlohmann::json::array();
+  AnswerContent joiner_;
+  std::string content_, thought_;  // the whole answer so far
+  OrderedJson calls_ = OrderedJson::array();
 };
 
 class PendingOllama : public PendingReply {

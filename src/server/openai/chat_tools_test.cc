@@ -36,6 +36,19 @@ TEST_F(ChatToolsTest, CallsAloneHaveNoContent) {
   EXPECT_TRUE(choice.at("message").at("content").is_null());
 }
 
+TEST_F(ChatToolsTest, TextBehindACallBeginsALine) {
+  const json body = with_tools(
+      R"(say One <tool_call>{"name": "now"}</tool_call> two <tool_call>{"name": "now"}</tool_call>three)");
+  for (const json& choice : {choice_of(body), streamed(body)}) {
+    EXPECT_EQ(choice.at("message").at("content"), "One two\nthree");
+    EXPECT_EQ(choice.at("message").at("tool_calls").size(), 2u);
+  }
+  EXPECT_EQ(choice_of(with_tools(R"(say <tool_call>{"name": "now"}</tool_call>two)"))
+                .at("message")
+                .at("content"),
+            "two");
+}
+
 TEST_F(ChatToolsTest, StreamsTellTheSame) {
   for (
       const char* text :

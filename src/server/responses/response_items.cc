@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "answer/answer_content.h"
 #include "core/json.h"
 #include "server/fields/chat_prompt_fields.h"
 #include "server/fields/field_reader.h"
@@ -108,17 +109,26 @@ class MessageBuilder {
     const auto text = text_in(value_of(item, "content"));
     if (!text) return item_error(index, ".content': " + unread_content(value_of(item, "content")));
     if (role == RequestJson("assistant")) {
-      RequestJson& message = assistant();
-      if (message.contains("tool_calls") || !message.at("content").is_null()) {
-        messages_.push_back({{"role", "assistant"}, {"content", *text}});
-      } else {
-        message["content"] = *text;
-      }
+      add_answer(*text);
       return {};
     }
     finish();
     messages_.push_back({{"role", role}, {"content", *text}});
     return {};
+  }
+
+  // Adds a text of the assistant. Behind calls it is a part of their message, so that their outputs
+  // follow them.
+  void add_answer(const std::string& text) {
+    RequestJson& message = assistant();
+    RequestJson& content = message["content"];
+    if (content.is_null()) {
+      content = text;
+    } else if (message.contains("tool_calls")) {
+      content = fmt::format("{}{}{}", content.get<std::string>(), before_further(text), text);
+    } else {
+      messages_.push_back({{"role", "assistant"}, {"content", text}});
+    }
   }
 
   MaybeError add_call(std::size_t index, const RequestJson& item) {

@@ -44,6 +44,33 @@ say c<|im_end|>
 )");
 }
 
+// Outputs follow their calls, whatever the model has said behind these.
+TEST(ResponseItems, TextBehindACallIsAPartOfItsMessage) {
+  ApiClient client;
+  client.answer(kItemsPath, R"({"input": [
+      {"role": "user", "content": "a"}, {"role": "assistant", "content": "b"},
+      {"type": "function_call", "call_id": "1", "name": "f", "arguments": "{}"},
+      {"role": "assistant", "content": "c"},
+      {"type": "function_call_output", "call_id": "1", "output": "d"},
+      {"role": "assistant", "content": "e"}, {"role": "assistant", "content": "f"},
+      {"role": "user", "content": "say g"}]})");
+  EXPECT_EQ(client.last_prompt(), R"(<|im_start|>user
+a<|im_end|>
+<|im_start|>assistant
+b
+c[{"id": "1", "type": "function", "function": {"name": "f", "arguments": {}}}]<|im_end|>
+<|im_start|>tool
+d<|im_end|>
+<|im_start|>assistant
+e<|im_end|>
+<|im_start|>assistant
+f<|im_end|>
+<|im_start|>user
+say g<|im_end|>
+<|im_start|>assistant
+)");
+}
+
 TEST(ResponseItems, WhatIsNotReadIsNamed) {
   ApiClient client;
   const std::pair<const char*, const char*> cases[] = {

@@ -15,6 +15,7 @@ Json thought_part(const std::string& text) {
 }  // namespace
 
 void ResponseOutput::add(const AnswerPart& part, std::vector<Json>& events) {
+  text_ += joiner_.added_by(part);
   if (part.kind == Kind::kCallEnd) return end_item("completed", events);
   const bool is_arguments = part.kind == Kind::kArguments;
   const bool goes_on =
@@ -31,7 +32,6 @@ void ResponseOutput::add(const AnswerPart& part, std::vector<Json>& events) {
   } else if (part.kind == Kind::kThought) {
     delta = event_of_part("response.reasoning_text.delta");
   } else {
-    text_ += part.text;
     delta = event_of_part("response.output_text.delta");
     delta["logprobs"] = std::exchange(new_logprobs_, Json::array());
   }

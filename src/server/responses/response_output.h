@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "answer/answer_content.h"
 #include "answer/answer_part.h"
 #include "core/json.h"
 #include "server/base/request_json.h"
@@ -30,8 +31,6 @@ class ResponseOutput {
   bool is_empty() const { return items_.empty() && item_.is_null(); }
   // Returns the items that have ended.
   const Json& items() const { return items_; }
-  // Returns the text of all messages.
-  const std::string& text() const { return text_; }
   // Returns the items as one chat message of the assistant. Its keys are in OpenAI's order, since
   // templates may print them.
   RequestJson message() const;
@@ -51,7 +50,8 @@ class ResponseOutput {
   std::string item_text_;
   Json logprobs_ = Json::array();      // of the open item's text
   Json new_logprobs_ = Json::array();  // those that no event has reported
-  std::string text_;
+  AnswerContent joiner_;
+  std::string text_;  // of all messages
 };
 
 }  // namespace pagoda
