@@ -11,6 +11,7 @@
 #include "server/anthropic/messages_request.h"
 #include "server/chat/chat_request.h"
 #include "server/information/tokenize_request.h"
+#include "server/ollama/ollama_request.h"
 #include "server/openai/completion_request.h"
 #include "server/pooling/embedding_request.h"
 #include "server/pooling/score_request.h"
@@ -69,7 +70,8 @@ const std::vector<Endpoint>& endpoints() {
                                  endpoint_of(tokenize_request_schema()),
                                  endpoint_of(fields_schema(detokenize_field_table(detokenize))),
                                  endpoint_of(response_request_schema()),
-                                 endpoint_of(messages_request_schema())};
+                                 endpoint_of(messages_request_schema()),
+                                 endpoint_of(ollama_generate_schema())};
   }();
   return all;
 }

@@ -13,6 +13,7 @@
 #include "server/information/tokenize_request.h"
 #include "server/llama_cpp/completion_request.h"
 #include "server/llama_cpp/infill_request.h"
+#include "server/ollama/ollama_request.h"
 #include "server/openai/completion_request.h"
 #include "server/pooling/embedding_request.h"
 #include "server/pooling/score_request.h"
@@ -58,6 +59,23 @@ void check_response(RequestJson body, std::vector<std::string>& unknown_names) {
   if (auto error = resolve_messages(RequestJson::array(), request)) check_error(*error);
 }
 
+void check_ollama(const RequestJson& body, std::vector<std::string>& unknown_names) {
+  auto chat = read_ollama_chat_request(body, unknown_names);
+  if (chat.ok()) {
+    PAGODA_CHECK(chat->top_logprobs <= kMaxLogprobs, "top_logprobs is in range");
+    check_generation(chat->generation);
+  } else {
+    check_error(chat.error());
+  }
+  auto generate = read_ollama_generate_request(body, unknown_names);
+  if (generate.ok()) {
+    check_generation(generate->chat.generation);
+    check_bounds(ollama_generate_field_table(*generate));
+  } else {
+    check_error(generate.error());
+  }
+}
+
 void read_as_generation(const std::string& body) {
   std::vector<std::string> unknown_names;
   auto completion = read_completion_request(body, unknown_names);
@@ -80,8 +98,10 @@ void read_as_generation(const std::string& body) {
   } else {
     check_error(chat.error());
   }
-  if (auto parsed = parse_json_body(body); parsed.ok())
+  if (auto parsed = parse_json_body(body); parsed.ok()) {
+    check_ollama(*parsed, unknown_names);
     check_response(*std::move(parsed), unknown_names);
+  }
   auto infill = read_infill_request(body, unknown_names);
   if (infill.ok()) {
     PAGODA_CHECK(infill->texts.files.size() <= kMaxInfillFiles, "files are few");

@@ -28,10 +28,7 @@ std::vector<Field> chat_field_table(ChatRequest& request) {
 
 nlohmann::json chat_request_schema() {
   ChatRequest request;
-  const std::vector<Field> table = chat_field_table(request);
-  nlohmann::json schema = generation_schema(table);
-  describe_prompt_together(schema);
-  describe_tools_together(schema);
+  nlohmann::json schema = chat_fields_schema(chat_field_table(request));
   add_rule(
       schema,
       parse_json(
@@ -52,21 +49,31 @@ ApiResult<ChatRequest> read_chat_request(const std::string& body,
                                          std::vector<std::string>& unknown_names) {
   auto parsed = parse_json_body(body);
   if (!parsed.ok()) return std::move(parsed).error();
-  return read_chat_fields(*std::move(parsed), unknown_names);
-}
-
-ApiResult<ChatRequest> read_chat_fields(RequestJson body, std::vector<std::string>& unknown_names) {
   ChatRequest request;
-  if (auto error = read_generation_fields(std::move(body), chat_field_table(request),
-                                          request.generation, unknown_names))
-    return std::move(*error);
-  if (auto error = check_together(request.prompt)) return std::move(*error);
-  if (auto error = resolve_prompt(request.tools, request.reasoning, request.prompt))
+  if (auto error =
+          read_chat_fields(*std::move(parsed), chat_field_table(request), request, unknown_names))
     return std::move(*error);
   if (request.top_logprobs > 0 && !request.logprobs) {
     return bad_request("top_logprobs", "'top_logprobs' needs 'logprobs' to be true");
   }
   return request;
+}
+
+std::optional<ApiError> read_chat_fields(RequestJson body, const std::vector<Field>& table,
+                                         ChatRequest& request,
+                                         std::vector<std::string>& unknown_names) {
+  if (auto error =
+          read_generation_fields(std::move(body), table, request.generation, unknown_names))
+    return error;
+  if (auto error = check_together(request.prompt)) return error;
+  return resolve_prompt(request.tools, request.reasoning, request.prompt);
+}
+
+nlohmann::json chat_fields_schema(const std::vector<Field>& table) {
+  nlohmann::json schema = generation_schema(table);
+  describe_prompt_together(schema);
+  describe_tools_together(schema);
+  return schema;
 }
 
 }  // namespace pagoda

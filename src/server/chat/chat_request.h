@@ -32,7 +32,13 @@ std::optional<ApiError> resolve_prompt(const ToolUse& tools, const ReasoningFiel
 
 ApiResult<ChatRequest> read_chat_request(const std::string& body,
                                          std::vector<std::string>& unknown_names);
-// Does the same with an object that parse_json_body() returned.
-ApiResult<ChatRequest> read_chat_fields(RequestJson body, std::vector<std::string>& unknown_names);
+
+// Reads an object that parse_json_body() returned, by a table with the fields of `request`, and
+// checks which of them may stand together.
+std::optional<ApiError> read_chat_fields(RequestJson body, const std::vector<Field>& table,
+                                         ChatRequest& request,
+                                         std::vector<std::string>& unknown_names);
+// Returns the JSON Schema of what read_chat_fields() takes by this table.
+nlohmann::json chat_fields_schema(const std::vector<Field>& table);
 
 }  // namespace pagoda

@@ -18,10 +18,12 @@ class SingleAnswer {
   SingleAnswer(const ChatJob& job, std::unique_ptr<GenerationGroup> group)
       : group_(std::move(group)), reader_(job) {}
 
-  // Takes the pieces that are ready, and calls on_part for each of their parts, with its piece. The
-  // piece's tokens belong to its first part. Returns the error if the answer failed.
+  // Takes the pieces that are ready. Calls on_piece for each, then on_part for each of its parts,
+  // with the piece. The piece's tokens belong to its first part; a piece whose text is held back
+  // has no part. Returns the error if the answer failed.
   std::optional<ApiError> take(
-      const std::function<void(const AnswerPart&, const TextPiece&)>& on_part);
+      const std::function<void(const AnswerPart&, const TextPiece&)>& on_part,
+      const std::function<void(const TextPiece&)>& on_piece = [](const TextPiece&) {});
 
   bool finished() const { return group_->finished(); }
   const Usage& usage() const { return group_->usage(); }

@@ -1,13 +1,10 @@
 #include "server/ollama/ollama.h"
 
-#include <algorithm>
-#include <iterator>
-
 #include "core/json.h"
 #include "server/base/error_response.h"
 #include "server/base/json_body.h"
-#include "server/fields/known_fields.h"
 #include "server/ollama/ollama_answers.h"
+#include "server/ollama/ollama_request.h"
 
 namespace pagoda {
 namespace {
@@ -15,64 +12,6 @@ namespace {
 using nlohmann::json;
 
 constexpr std::string_view kLatest = ":latest";
-
-struct GenerateRequest {
-  ChatRequest chat;
-  std::string prompt, system;
-  std::string suffix;   // text after the answer, which fills the gap; "": none
-  bool is_raw = false;  // the chat template is not applied
-};
-
-// Returns the fields of a chat, except those that make no sense for one prompt with one answer.
-std::vector<Field> generate_field_table(GenerateRequest& request) {
-  constexpr std::string_view kChatsOwn[] = {"messages",
-                                            "add_generation_prompt",
-                                            "continue_final_message",
-                                            "add_special_tokens",
-                                            "tools",
-                                            "tool_choice",
-                                            "parallel_tool_calls",
-                                            "functions",
-                                            "function_call",
-                                            "logprobs",
-                                            "top_logprobs",
-                                            "n",
-                                            "system",
-                                            "raw"};
-  std::vector<Field> table;
-  for (Field& field : chat_field_table(request.chat)) {
-    if (std::find(std::begin(kChatsOwn), std::end(kChatsOwn), field.name) == std::end(kChatsOwn))
-      table.push_back(std::move(field));
-  }
-  table.push_back({.name = "prompt",
-                   .target = &request.prompt,
-                   .size = {.max_chars = kMaxTextChars},
-                   .from = "Ollama"});
-  table.push_back({.name = "system",
-                   .target = &request.system,
-                   .size = {.max_chars = kMaxTextChars},
-                   .from = "Ollama"});
-  table.push_back({.name = "raw",
-                   .target = &request.is_raw,
-                   .description = "Takes the prompt as it is, without the chat template.",
-                   .from = "Ollama"});
-  table.push_back({.name = "suffix",
-                   .target = &request.suffix,
-                   .size = {.max_chars = kMaxTextChars},
-                   .description = "A text behind the answer, for models that were trained to fill "
-                                  "in; the prompt is the text before it, without the template.",
-                   .from = "Ollama"});
-  return table;
-}
-
-ApiResult<GenerateRequest> read_generate_request(RequestJson body,
-                                                 std::vector<std::string>& unknown_names) {
-  GenerateRequest request;
-  auto error = read_generation_fields(std::move(body), generate_field_table(request),
-                                      request.chat.generation, unknown_names);
-  if (error) return std::move(*error);
-  return request;
-}
 
 // Reads a body's object. `streams`: the body leaves `stream` out, so the answer is a stream.
 ApiResult<RequestJson> parse_body(const HttpRequest& request, bool& streams) {
@@ -104,11 +43,11 @@ ApiResult<std::unique_ptr<OllamaJob>> read_ollama_chat(ApiService& service,
   if (const auto messages = body->find("messages");
       messages != body->end() && messages->is_array() && messages->empty()) {
     body->erase(messages);
-    auto read = read_logged(service, read_generate_request, *std::move(body));
+    auto read = read_logged(service, read_ollama_generate_request, *std::move(body));
     if (!read.ok()) return std::move(read).error();
     return loading_job(service, request.origin(), read->chat.generation, /*is_chat=*/true);
   }
-  auto read = read_logged(service, read_chat_fields, *std::move(body));
+  auto read = read_logged(service, read_ollama_chat_request, *std::move(body));
   if (!read.ok()) return std::move(read).error();
   auto job = std::make_unique<OllamaJob>();
   read->generation.stream |= streams;
@@ -125,9 +64,9 @@ ApiResult<std::unique_ptr<OllamaJob>> read_ollama_generate(ApiService& service,
   bool streams = false;
   auto body = parse_body(request, streams);
   if (!body.ok()) return std::move(body).error();
-  auto read = read_logged(service, read_generate_request, *std::move(body));
+  auto read = read_logged(service, read_ollama_generate_request, *std::move(body));
   if (!read.ok()) return std::move(read).error();
-  GenerateRequest& asked = *read;
+  OllamaGenerateRequest& asked = *read;
   asked.chat.generation.stream |= streams;
   if (asked.prompt.empty() && asked.suffix.empty())
     return loading_job(service, request.origin(), asked.chat.generation, /*is_chat=*/false);
@@ -180,12 +119,6 @@ HttpReply handle_ollama_chat(ApiService& service, const HttpRequest& request, co
 HttpReply handle_ollama_generate(ApiService& service, const HttpRequest& request,
                                  const Wake& wake) {
   return start_job(service, read_ollama_generate(service, request), wake, submit_ollama);
-}
-
-json ollama_generate_schema() {
-  GenerateRequest request;
-  const std::vector<Field> table = generate_field_table(request);
-  return generation_schema(table);
 }
 
 }  // namespace pagoda

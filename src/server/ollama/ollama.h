@@ -15,7 +15,4 @@ HttpReply handle_ollama_generate(ApiService& service, const HttpRequest& request
 // Drops ":latest", which Ollama's clients append to every name, unless the whole name is served.
 void drop_tag(const ApiService& service, std::string& name);
 
-// Returns the JSON Schema of a request to /api/generate. /api/chat has a chat's.
-nlohmann::json ollama_generate_schema();
-
 }  // namespace pagoda

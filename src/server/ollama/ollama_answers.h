@@ -11,6 +11,7 @@
 #include "server/base/http_message.h"
 #include "server/chat/chat_job.h"
 #include "server/chat/single_answer.h"
+#include "server/generation/token_logprobs.h"
 
 namespace pagoda {
 
@@ -26,35 +27,43 @@ struct OllamaJob : ChatJob {
 // A reader of an answer that returns Ollama's objects. Thread-compatible.
 class OllamaReader {
  public:
-  OllamaReader(std::unique_ptr<OllamaJob> job, std::unique_ptr<GenerationGroup> group);
+  OllamaReader(std::unique_ptr<OllamaJob> job, const ServedModel& model,
+               std::unique_ptr<GenerationGroup> group);
 
-  // Appends an object to `lines` for each part that is ready. A call is one object, once it is
-  // whole. Returns the error if the answer failed.
+  // Takes the parts that are ready. In a stream, appends an object to `lines` for each. A call is
+  // one object, once it is whole. Returns the error if the answer failed.
   std::optional<ApiError> take(std::vector<OrderedJson>& lines);
   bool finished() const { return answer_.finished(); }
 
-  // Returns the last object, with counts and times. `whole`: it holds the whole answer too.
-  OrderedJson last(bool whole) const;
+  // Returns the last object, with counts and times; unless it ends a stream, with the whole answer.
+  // Call it once.
+  OrderedJson last();
 
  private:
+  bool streams() const { return job_->generation.stream; }
+  void take_part(const AnswerPart& part, std::vector<OrderedJson>& lines);
   void tell_call(std::vector<OrderedJson>& lines);
+  void tell(const char* key, const OrderedJson& value, std::vector<OrderedJson>& lines);
   OrderedJson object() const;
-  OrderedJson line_of(const char* key, const OrderedJson& value) const;
+  OrderedJson line_of(const char* key, const OrderedJson& value);
+  OrderedJson take_logprobs();
 
   std::unique_ptr<OllamaJob> job_;
+  TokenNaming naming_;
   SingleAnswer answer_;
   std::optional<Clock::TimePoint> first_token_;
   std::string call_name_, call_arguments_;  // of the call that is being read
   AnswerContent joiner_;
-  std::string content_, thought_;  // the whole answer so far
+  std::string content_, thought_;           // the whole answer so far
   OrderedJson calls_ = OrderedJson::array();
+  std::vector<TokenLogprobs> logprobs_;  // of the tokens that no object has yet
 };
 
 class PendingOllama : public PendingReply {
  public:
-  PendingOllama(std::unique_ptr<OllamaJob> job, const ServedModel&,
+  PendingOllama(std::unique_ptr<OllamaJob> job, const ServedModel& model,
                 std::unique_ptr<GenerationGroup> group)
-      : reader_(std::move(job), std::move(group)) {}
+      : reader_(std::move(job), model, std::move(group)) {}
 
   std::optional<HttpReply> poll() override;
 
@@ -67,9 +76,9 @@ class OllamaStream : public EventStream {
   // The copies of a call's text: as it was written, as parts until it is whole, and as an object.
   static constexpr int kNumHeldCopies = 3;
 
-  OllamaStream(std::unique_ptr<OllamaJob> job, const ServedModel&,
+  OllamaStream(std::unique_ptr<OllamaJob> job, const ServedModel& model,
                std::unique_ptr<GenerationGroup> group)
-      : reader_(std::move(job), std::move(group)) {}
+      : reader_(std::move(job), model, std::move(group)) {}
 
   std::string poll() override;
   bool finished() const override { return finished_; }

@@ -2,11 +2,11 @@
 
 #include "core/json.h"
 #include "server/base/answer_schema.h"
-#include "server/chat/chat_request.h"
 #include "server/ollama/ollama.h"
 #include "server/ollama/ollama_answers.h"
 #include "server/ollama/ollama_embeddings.h"
 #include "server/ollama/ollama_models.h"
+#include "server/ollama/ollama_request.h"
 
 namespace pagoda {
 namespace {
@@ -44,7 +44,7 @@ constexpr Endpoint kOllamaEndpoints[] = {
      .generates = true,
      .operation_id = "ollamaChat",
      .summary = "Answers a conversation as Ollama does",
-     .request_schema = {"ChatCompletionRequest", chat_request_schema},
+     .request_schema = {"OllamaChatRequest", ollama_chat_schema},
      .answer_schema = {"OllamaAnswer", ollama_answer_schema},
      .stream_type = "application/x-ndjson"},
     {.path = "/api/generate",

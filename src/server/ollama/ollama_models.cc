@@ -17,8 +17,9 @@ namespace {
 
 using nlohmann::json;
 
-// A version whose API has all that is answered here: tools, thoughts and structured outputs.
-constexpr const char* kOllamaVersion = "0.12.0";
+// A version whose API has all that is answered here: tools, thoughts, structured outputs and
+// log-probabilities.
+constexpr const char* kOllamaVersion = "0.12.11";
 
 struct ModelRequest {
   std::string model, name;  // either of them; older clients send `name`

@@ -115,6 +115,65 @@ TEST_F(OllamaTest, APromptGoesThroughTheTemplateUnlessItIsRaw) {
   EXPECT_EQ(text, "1 2 3");
 }
 
+TEST_F(OllamaTest, LogprobsStandBesideTheText) {
+  const std::pair<const char*, json> asked[] = {{"/api/chat", ask("say hello")},
+                                                {"/api/generate", {{"prompt", "say hello"}}}};
+  for (const auto& [path, plain] : asked) {
+    json body = plain;
+    body["stream"] = false;
+    EXPECT_FALSE(client_.answer(path, json_text(body)).contains("logprobs"));
+    body["logprobs"] = true;
+    body["top_logprobs"] = 3;
+    const json whole = client_.answer(path, json_text(body));
+    const json& places = whole.at("logprobs");
+    ASSERT_EQ(places.size(), whole.at("eval_count").get<std::size_t>());
+    std::string bytes;
+    for (const json& place : places) {
+      EXPECT_LE(place.at("logprob"), 0);
+      ASSERT_EQ(place.at("top_logprobs").size(), 3u);
+      EXPECT_EQ(place.at("top_logprobs")[0].size(), 3u);
+      for (const int byte : place.at("bytes")) bytes += static_cast<char>(byte);
+    }
+    EXPECT_THAT(bytes, ::testing::StartsWith("hello"));
+    EXPECT_EQ(places[0].at("token"), "he");
+    body["stream"] = true;
+    json streamed = json::array();
+    for (const json& line : lines(path, body)) {
+      for (const json& place : line.value("logprobs", json::array())) streamed.push_back(place);
+    }
+    EXPECT_EQ(streamed, places) << path;
+  }
+}
+
+TEST_F(OllamaTest, TopLogprobsAreOllamas) {
+  json body = {{"prompt", "say a"}, {"stream", false}, {"logprobs", true}};
+  const std::string path = "/api/generate";
+  const json answered = client_.answer(path, json_text(body));
+  for (const json& place : answered.at("logprobs")) EXPECT_FALSE(place.contains("top_logprobs"));
+  for (const int outside : {-1, 21}) {
+    body["top_logprobs"] = outside;
+    EXPECT_EQ(client_.refusal(path, json_text(body)).at("param"), "top_logprobs");
+  }
+  for (const json& alone : {json{{"prompt", "say a"}}, ask("say a")}) {
+    json without = alone;
+    without["top_logprobs"] = 2;
+    without["stream"] = false;
+    const json answer =
+        client_.answer(alone.contains("prompt") ? path : "/api/chat", json_text(without));
+    EXPECT_FALSE(answer.contains("logprobs"));
+  }
+}
+
+TEST_F(OllamaTest, LogprobsOfACallStandBesideIt) {
+  const json tools = parse_json(R"([{"type": "function", "function": {"name": "f"}}])");
+  const json body = ask(R"(say <tool_call>{"name": "f", "arguments": {}}</tool_call>)",
+                        {{"tools", tools}, {"logprobs", true}});
+  std::size_t num_places = 0;
+  const std::vector<json> all = lines("/api/chat", body);
+  for (const json& line : all) num_places += line.value("logprobs", json::array()).size();
+  EXPECT_EQ(num_places, all.back().at("eval_count").get<std::size_t>());
+}
+
 TEST_F(OllamaTest, TellsOfTheModel) {
   client_.model().weights = {.num_bytes = 98'000'000,
                              .is_gguf = true,
@@ -129,7 +188,7 @@ TEST_F(OllamaTest, TellsOfTheModel) {
   EXPECT_EQ(tags.at(0).at("details").at("quantization_level"), "Q4_1");
   EXPECT_EQ(parse_json(client_.get("/api/ps").body).at("models").at(0).at("model"), "fake-model");
   const json version = parse_json(client_.get("/api/version").body);
-  EXPECT_EQ(version.at("version"), "0.12.0");
+  EXPECT_EQ(version.at("version"), "0.12.11");
   EXPECT_TRUE(version.contains("pagoda"));
   const json shown = client_.answer("/api/show", R"({"model": "fake-model:latest"})");
   EXPECT_EQ(shown.at("capabilities"), json({"completion", "tools", "embedding", "insert"}));

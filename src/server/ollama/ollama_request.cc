@@ -1,0 +1,93 @@
+#include "server/ollama/ollama_request.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "core/json.h"
+
+namespace pagoda {
+namespace {
+
+constexpr std::string_view kFromOllama = "Ollama";
+
+// Describes the fields whose meaning in Ollama is not quite OpenAI's.
+void describe_as_ollamas(std::vector<Field>& table) {
+  const auto top = std::ranges::find(table, "top_logprobs", &Field::name);
+  top->description = "The likeliest tokens at each place; changes nothing without logprobs.";
+}
+
+std::vector<Field> ollama_chat_field_table(ChatRequest& request) {
+  std::vector<Field> table = chat_field_table(request);
+  describe_as_ollamas(table);
+  return table;
+}
+
+}  // namespace
+
+std::vector<Field> ollama_generate_field_table(OllamaGenerateRequest& request) {
+  constexpr std::string_view kChatsOwn[] = {"messages",
+                                            "add_generation_prompt",
+                                            "continue_final_message",
+                                            "add_special_tokens",
+                                            "tools",
+                                            "tool_choice",
+                                            "parallel_tool_calls",
+                                            "functions",
+                                            "function_call",
+                                            "n",
+                                            "system",
+                                            "raw"};
+  std::vector<Field> table = ollama_chat_field_table(request.chat);
+  std::erase_if(table, [&](const Field& field) {
+    return std::ranges::find(kChatsOwn, field.name) != std::end(kChatsOwn);
+  });
+  table.push_back({.name = "prompt",
+                   .target = &request.prompt,
+                   .size = {.max_chars = kMaxTextChars},
+                   .from = kFromOllama});
+  table.push_back({.name = "system",
+                   .target = &request.system,
+                   .size = {.max_chars = kMaxTextChars},
+                   .from = kFromOllama});
+  table.push_back({.name = "raw",
+                   .target = &request.is_raw,
+                   .description = "Takes the prompt as it is, without the chat template.",
+                   .from = kFromOllama});
+  table.push_back({.name = "suffix",
+                   .target = &request.suffix,
+                   .size = {.max_chars = kMaxTextChars},
+                   .description = "A text behind the answer, for models that were trained to fill "
+                                  "in; the prompt is the text before it, without the template.",
+                   .from = kFromOllama});
+  return table;
+}
+
+ApiResult<ChatRequest> read_ollama_chat_request(RequestJson body,
+                                                std::vector<std::string>& unknown_names) {
+  ChatRequest request;
+  if (auto error = read_chat_fields(std::move(body), ollama_chat_field_table(request), request,
+                                    unknown_names))
+    return std::move(*error);
+  return request;
+}
+
+ApiResult<OllamaGenerateRequest> read_ollama_generate_request(
+    RequestJson body, std::vector<std::string>& unknown_names) {
+  OllamaGenerateRequest request;
+  if (auto error = read_generation_fields(std::move(body), ollama_generate_field_table(request),
+                                          request.chat.generation, unknown_names))
+    return std::move(*error);
+  return request;
+}
+
+nlohmann::json ollama_chat_schema() {
+  ChatRequest request;
+  return chat_fields_schema(ollama_chat_field_table(request));
+}
+
+nlohmann::json ollama_generate_schema() {
+  OllamaGenerateRequest request;
+  return generation_schema(ollama_generate_field_table(request));
+}
+
+}  // namespace pagoda
