@@ -21,11 +21,14 @@ Result<EncodedPrompt> encode_text(const ServedModel& model, std::string text,
 }
 
 Result<std::string> render_fitted(const ServedModel& model, const ChatPrompt& prompt) {
+  // A prompt that goes on from a context does not begin a text.
+  const std::string_view bos =
+      prompt.context.empty() ? std::string_view(model.tokenizer->bos_token()) : "";
   auto text =
       model.chat_template->render({.messages_json = prompt.messages_json,
                                    .tools_json = prompt.tools_json,
                                    .kwargs_json = prompt.template_kwargs_json,
-                                   .bos_token = model.tokenizer->bos_token(),
+                                   .bos_token = bos,
                                    .eos_token = model.tokenizer->eos_token(),
                                    .add_generation_prompt = prompt.add_generation_prompt,
                                    .continue_final_message = prompt.continue_final_message});
@@ -142,12 +145,15 @@ Result<std::string> render_chat(const ServedModel& model, ChatPrompt prompt) {
       .of_field("tools");
 }
 
-Result<EncodedPrompt> encode_chat_prompt(const ServedModel& model, ChatPrompt prompt) {
+namespace {
+
+// Encodes a conversation without the tokens of its context.
+Result<EncodedPrompt> encode_conversation(const ServedModel& model, ChatPrompt prompt) {
+  const bool begins_text = prompt.context.empty();
   if (!prompt.suffix.empty())
-    return encode_fill_in(model, prompt.raw_text.value_or(""), prompt.suffix,
-                          /*add_special_tokens=*/true);
+    return encode_fill_in(model, prompt.raw_text.value_or(""), prompt.suffix, begins_text);
   if (prompt.raw_text)
-    return encode_text(model, *std::move(prompt.raw_text), /*add_special_tokens=*/true, "prompt");
+    return encode_text(model, *std::move(prompt.raw_text), begins_text, "prompt");
   const bool add_special_tokens = prompt.add_special_tokens;
   const bool is_for_counting = prompt.is_for_counting;
   PAGODA_ASSIGN_OR_RETURN(std::string rendered, render_chat(model, std::move(prompt)));
@@ -156,6 +162,20 @@ Result<EncodedPrompt> encode_chat_prompt(const ServedModel& model, ChatPrompt pr
   PAGODA_ASSIGN_OR_RETURN(std::vector<int> ids,
                           tokenize_text(model, rendered, add_special_tokens, "messages"));
   return EncodedPrompt{std::move(ids), std::move(rendered)};
+}
+
+}  // namespace
+
+Result<EncodedPrompt> encode_chat_prompt(const ServedModel& model, ChatPrompt prompt) {
+  if (prompt.context.empty()) return encode_conversation(model, std::move(prompt));
+  const EngineLimits& limits = model.engine->limits();
+  const int most = most_prompt_tokens(limits);
+  std::vector<int> ids = prompt.context;
+  PAGODA_RETURN_IF_ERROR(check_token_ids(limits, ids, most, "context"));
+  PAGODA_ASSIGN_OR_RETURN(EncodedPrompt encoded, encode_conversation(model, std::move(prompt)));
+  ids.insert(ids.end(), encoded.token_ids.begin(), encoded.token_ids.end());
+  PAGODA_RETURN_IF_ERROR(check_token_ids(limits, ids, most, "context"));
+  return EncodedPrompt{std::move(ids), std::move(encoded.text)};
 }
 
 int resolve_max_tokens(const ServedModel& model, int num_prompt_tokens, std::optional<int> asked) {

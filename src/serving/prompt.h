@@ -16,15 +16,16 @@ namespace pagoda {
 
 struct EncodedPrompt {
   std::vector<int> token_ids;
-  std::string text;  // the given text, or the decoded ids
+  std::string text;  // the given text, or the decoded ids; without a conversation's context
 };
 
 // Encodes a prompt. Errors: a prompt that is empty, longer than the context (reason
 // context_length_exceeded), or with ids out of range.
 Result<EncodedPrompt> encode_prompt(const ServedModel& model, const PromptInput& prompt,
                                     bool add_special_tokens);
-// Renders and encodes a conversation. Errors: encode_prompt()'s and render_chat()'s. If the tokens are only counted, the limits
-// are those of tokenize_text() instead of the context's.
+// Renders and encodes a conversation, behind the tokens of its context. Errors: encode_prompt()'s and
+// render_chat()'s; those of the context have the field context. If the tokens are only counted, the
+// limits are those of tokenize_text() instead of the context's.
 Result<EncodedPrompt> encode_chat_prompt(const ServedModel& model, ChatPrompt prompt);
 // Returns the conversation's text, rendered by the model's template, with the name of each tool in
 // it. Errors: a checkpoint without a chat template, and a template that refuses the messages or

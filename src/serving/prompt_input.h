@@ -29,7 +29,10 @@ struct ChatPrompt {
   std::optional<std::string> raw_text;  // a prompt used unchanged instead of a conversation
   std::string suffix;             // text after a gap; the answer is put between raw_text and it
   std::string last_message_text;  // for echo, if the last message is the assistant's
-  bool is_for_counting = false;   // only counts tokens; it may be longer than the context
+  // Token ids of what was said before, which the prompt goes on from: the prompt's own tokens begin
+  // no text then. Empty: nothing.
+  std::vector<int> context;
+  bool is_for_counting = false;  // only counts tokens; it may be longer than the context
 };
 
 // A text that may help: of another file, or of another place in this one.

@@ -186,5 +186,9 @@ def test_ollama(url):
     streamed = list(client.chat(model=MODEL, messages=[{"role": "user", "content": "say hello"}], stream=True))
     assert "".join(part.message.content for part in streamed) == "hello" and streamed[-1].done_reason == "stop"
     assert client.generate(model=MODEL, prompt="say hello", options={"temperature": 0}).response == "hello"
+    said = client.generate(model=MODEL, prompt="say hello", logprobs=True, top_logprobs=2)
+    assert said.logprobs[0].token == "he" and len(said.logprobs[0].top_logprobs) == 2
+    more = client.generate(model=MODEL, prompt="say more", context=said.context)
+    assert more.response == "more" and more.context[:len(said.context)] == said.context
     with pytest.raises(ollama.ResponseError):
         client.chat(model="other", messages=SAY_CALL)

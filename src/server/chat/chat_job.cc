@@ -36,7 +36,7 @@ std::int64_t ChatJob::num_kept_bytes() const {
 
 void ChatJob::drop_submitted() {
   GenerationJob::drop_submitted();
-  if (!generation.return_token_ids) prompt_token_ids = {};
+  if (!repeats_prompt_ids) prompt_token_ids = {};
 }
 
 std::optional<ApiError> prepare_chat(ApiService& service, RequestOrigin origin,
@@ -48,6 +48,7 @@ std::optional<ApiError> prepare_chat(ApiService& service, RequestOrigin origin,
   job.top_logprobs = request.top_logprobs;
   job.is_thought_told = request.reasoning.is_included;
   job.has_functions = request.tools.are_functions;
+  job.repeats_prompt_ids = job.generation.return_token_ids;
   job.generation.client = job.origin.client;
   const std::string& model_name = job.generation.model;
   if (auto error = check_model_name(service, model_name)) return error;
@@ -66,7 +67,7 @@ GroupRequest group_request_of(const ChatJob& job, const ServedModel& model) {
   std::optional<int> logprobs;
   if (job.logprobs) logprobs = job.top_logprobs;
   GroupRequest request = {.num_echoed_bytes = std::ssize(job.echoed) * fields.sampling.n};
-  if (fields.return_token_ids) request.num_echoed_tokens = std::ssize(job.prompt_token_ids);
+  if (job.repeats_prompt_ids) request.num_echoed_tokens = std::ssize(job.prompt_token_ids);
   request.texts.push_back(
       to_text_request(fields, job.constraints, job.prompt_token_ids,
                       to_sampling_params(fields, model.defaults, logprobs, max_tokens)));

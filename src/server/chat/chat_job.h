@@ -25,6 +25,7 @@ struct ChatJob : GenerationJob {
   bool has_functions = false;   // the answer's call is a function_call: ToolUse::are_functions
   AnswerIdentity identity;
   std::vector<int> prompt_token_ids;  // kept after submission only if the answer repeats them
+  bool repeats_prompt_ids = false;    // the answer holds prompt_token_ids
   std::string echoed;                 // text that each choice begins with
   // How answers are parsed into parts; absent: all of an answer is content.
   std::optional<AnswerParserOptions> parsing;

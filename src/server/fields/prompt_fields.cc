@@ -9,8 +9,6 @@
 namespace pagoda {
 namespace {
 
-// The most token ids in a list. No body holds more.
-constexpr std::size_t kMaxPromptTokens = 16 << 20;
 constexpr std::string_view kTruncation = "truncate_prompt_tokens";
 
 std::optional<ApiError> read_one_prompt(std::string_view name, const RequestJson& value,

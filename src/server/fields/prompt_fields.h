@@ -15,6 +15,9 @@
 
 namespace pagoda {
 
+// The most token ids in a list. No body holds more.
+inline constexpr std::size_t kMaxPromptTokens = 16 << 20;
+
 // Reads the field `name`: a text, a list of token ids, or a list of up to `most` texts and lists.
 std::optional<ApiError> read_prompts(std::string_view name, const RequestJson& value,
                                      std::size_t most, std::vector<PromptInput>& prompts);

@@ -83,6 +83,7 @@ ApiResult<std::unique_ptr<OllamaJob>> read_ollama_generate(ApiService& service,
   drop_tag(service, asked.chat.generation.model);
   if (auto wrong = prepare_chat(service, request.origin(), asked.chat, "", *job))
     return std::move(*wrong);
+  job->repeats_prompt_ids = true;
   return job;
 }
 

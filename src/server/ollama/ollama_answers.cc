@@ -29,9 +29,13 @@ std::optional<ApiError> OllamaReader::take(std::vector<OrderedJson>& lines) {
         if (!first_token_) first_token_ = piece.time;
         take_part(part, lines);
       },
-      [&](const TextPiece& piece) {
-        logprobs_.insert(logprobs_.end(), piece.logprobs.begin(), piece.logprobs.end());
-      });
+      [&](const TextPiece& piece) { take_tokens(piece); });
+}
+
+void OllamaReader::take_tokens(const TextPiece& piece) {
+  logprobs_.insert(logprobs_.end(), piece.logprobs.begin(), piece.logprobs.end());
+  if (!job_->is_chat)
+    token_ids_.insert(token_ids_.end(), piece.token_ids.begin(), piece.token_ids.end());
 }
 
 void OllamaReader::take_part(const AnswerPart& part, std::vector<OrderedJson>& lines) {
@@ -102,6 +106,10 @@ OrderedJson OllamaReader::last() {
   OrderedJson& message = job_->is_chat ? line["message"] : line;
   if (whole && !thought_.empty()) message["thinking"] = thought_;
   if (whole && !calls_.empty()) message["tool_calls"] = calls_;
+  if (!job_->is_chat) {
+    line["context"] = job_->prompt_token_ids;
+    for (const int id : token_ids_) line["context"].push_back(id);
+  }
   const Usage& usage = answer_.usage();
   const Clock::TimePoint now = Clock::system().now();
   const Clock::TimePoint begun = first_token_.value_or(now);

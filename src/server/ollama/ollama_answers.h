@@ -19,7 +19,8 @@ namespace pagoda {
 std::string ollama_error_body(const ApiError& error);
 
 struct OllamaJob : ChatJob {
-  bool is_chat = true;  // false: /api/generate, whose text is `response`
+  // False: /api/generate, whose text is `response`, and whose `context` are all tokens so far.
+  bool is_chat = true;
   // No prompt: the client only wants the model to be loaded, which it always is.
   bool only_loads = false;
 };
@@ -41,6 +42,7 @@ class OllamaReader {
 
  private:
   bool streams() const { return job_->generation.stream; }
+  void take_tokens(const TextPiece& piece);
   void take_part(const AnswerPart& part, std::vector<OrderedJson>& lines);
   void tell_call(std::vector<OrderedJson>& lines);
   void tell(const char* key, const OrderedJson& value, std::vector<OrderedJson>& lines);
@@ -56,6 +58,7 @@ class OllamaReader {
   AnswerContent joiner_;
   std::string content_, thought_;           // the whole answer so far
   OrderedJson calls_ = OrderedJson::array();
+  std::vector<int> token_ids_;           // of the answer; empty in a chat
   std::vector<TokenLogprobs> logprobs_;  // of the tokens that no object has yet
 };
 

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "core/json.h"
+#include "server/fields/prompt_fields.h"
 
 namespace pagoda {
 namespace {
@@ -36,7 +37,8 @@ std::vector<Field> ollama_generate_field_table(OllamaGenerateRequest& request) {
                                             "function_call",
                                             "n",
                                             "system",
-                                            "raw"};
+                                            "raw",
+                                            "context"};
   std::vector<Field> table = ollama_chat_field_table(request.chat);
   std::erase_if(table, [&](const Field& field) {
     return std::ranges::find(kChatsOwn, field.name) != std::end(kChatsOwn);
@@ -52,6 +54,14 @@ std::vector<Field> ollama_generate_field_table(OllamaGenerateRequest& request) {
   table.push_back({.name = "raw",
                    .target = &request.is_raw,
                    .description = "Takes the prompt as it is, without the chat template.",
+                   .from = kFromOllama});
+  table.push_back({.name = "context",
+                   .target = &request.chat.prompt.context,
+                   .range = {.minimum = 0},
+                   .size = {.max_items = kMaxPromptTokens},
+                   .format = kTokenIdFormat,
+                   .description = "Token ids of the conversation so far, as the last answer tells "
+                                  "them; the prompt goes behind them.",
                    .from = kFromOllama});
   table.push_back({.name = "suffix",
                    .target = &request.suffix,

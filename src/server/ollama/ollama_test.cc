@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "tests/support/api_client.h"
+#include "text/gguf_vocabulary.h"
 
 namespace pagoda {
 namespace {
@@ -172,6 +173,74 @@ TEST_F(OllamaTest, LogprobsOfACallStandBesideIt) {
   const std::vector<json> all = lines("/api/chat", body);
   for (const json& line : all) num_places += line.value("logprobs", json::array()).size();
   EXPECT_EQ(num_places, all.back().at("eval_count").get<std::size_t>());
+}
+
+TEST_F(OllamaTest, TheContextOfAnAnswerGoesBeforeTheNextPrompt) {
+  const std::string path = "/api/generate";
+  const std::vector<int> first =
+      client_.answer(path, R"({"prompt": "say hello", "stream": false})").at("context");
+  const std::string turns =
+      "<|im_start|>user\nsay hello<|im_end|>\n<|im_start|>assistant\nhello<|im_end|>";
+  EXPECT_EQ(client_.model().tokenizer->decode(first, false).value(), turns);
+  json next = {{"prompt", "say more"}, {"context", first}};
+  const std::vector<json> all = lines(path, next);
+  const std::vector<int> asked = client_.engine().last_request().prompt_token_ids;
+  EXPECT_TRUE(std::equal(first.begin(), first.end(), asked.begin()));
+  EXPECT_EQ(prompt(), turns + "<|im_start|>user\nsay more<|im_end|>\n<|im_start|>assistant\n");
+  const std::vector<int> second = all.back().at("context");
+  EXPECT_EQ(client_.model().tokenizer->decode(second, false).value(), prompt() + "more<|im_end|>");
+  EXPECT_EQ(second.size(), all.back().at("prompt_eval_count").get<std::size_t>() +
+                               all.back().at("eval_count").get<std::size_t>());
+  for (std::size_t i = 0; i + 1 < all.size(); ++i) EXPECT_FALSE(all[i].contains("context"));
+  client_.answer(
+      path, json_text(json{{"prompt", "!"}, {"context", first}, {"raw", true}, {"stream", false}}));
+  EXPECT_EQ(prompt(), turns + "!");
+  EXPECT_FALSE(lines("/api/chat", ask("say a")).back().contains("context"));
+}
+
+TEST_F(OllamaTest, AContextIsChecked) {
+  const auto refusal = [&](const json& context) {
+    return client_.refusal("/api/generate",
+                           json_text(json{{"prompt", "say a"}, {"context", context}}));
+  };
+  for (const json& wrong :
+       {json("a"), json{{"a", 1}}, json{1, "2"}, json{1.5}, json{-1}, json{1 << 30}})
+    EXPECT_EQ(refusal(wrong).at("param"), "context") << wrong;
+  const int vocab_size = client_.model().tokenizer->vocab_size();
+  EXPECT_EQ(refusal(json{0, vocab_size}).at("code"), "out_of_range");
+  for (const int length : {2047, 2048}) {
+    const json error = refusal(std::vector<int>(length, 1));
+    EXPECT_EQ(error.at("param"), "context");
+    EXPECT_EQ(error.at("code"), "context_length_exceeded");
+  }
+  client_.answer("/api/generate", R"({"prompt": "say a", "context": [], "stream": false})");
+  client_.refusal("/api/chat", json_text(ask("say a", {{"context", {1}}})));
+}
+
+TEST_F(OllamaTest, OnlyTheBeginningOfATextHasTheTokenForIt) {
+  client_.model().tokenizer = Tokenizer::from_gguf({.model = "gpt2",
+                                                    .pre = "gpt-2",
+                                                    .tokens = {"a", "b", "<s>"},
+                                                    .token_types = {1, 1, 3},
+                                                    .bos_token_id = 2,
+                                                    .add_bos_token = true})
+                                  .value();
+  json body = {{"prompt", "ab"}, {"stream", false}};
+  const auto ids = [&](const json& context) {
+    body["context"] = context;
+    client_.answer("/api/generate", json_text(body));
+    return client_.engine().last_request().prompt_token_ids;
+  };
+  set_chat_template(client_.model(), "{{ bos_token }}{{ messages[-1]['content'] }}");
+  for (const bool is_raw : {false, true}) {
+    body["raw"] = is_raw;
+    EXPECT_EQ(ids(json::array()), std::vector({2, 0, 1}));
+    EXPECT_EQ(ids({2, 1}), std::vector({2, 1, 0, 1}));
+  }
+  // The same token may open each turn too, as <|im_start|> does in ChatML.
+  body["raw"] = false;
+  set_chat_template(client_.model(), "<s>{{ messages[-1]['content'] }}<s>");
+  EXPECT_EQ(ids({2, 1}), std::vector({2, 1, 2, 0, 1, 2}));
 }
 
 TEST_F(OllamaTest, TellsOfTheModel) {
