@@ -1,11 +1,8 @@
 #include "serving/served_model.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <future>
-#include <map>
 
 #include "core/clock.h"
 #include "core/log.h"
@@ -73,32 +70,6 @@ void add_end(std::optional<int> id, ModelConfig& config) {
   ends.push_back(*id);
 }
 
-StoredWeights stored_weights(const Checkpoint& checkpoint) {
-  StoredWeights weights = {.num_bytes = checkpoint.file_bytes(),
-                           .is_gguf = checkpoint.gguf() != nullptr};
-  std::map<std::string, std::int64_t> num_by_format;
-  for (const std::string& name : checkpoint.names()) {
-    const Result<HostTensor> tensor = checkpoint.tensor(name);
-    if (!tensor.ok()) continue;
-    const std::int64_t num_elements = tensor->shape.num_elements();
-    weights.num_parameters += num_elements;
-    num_by_format[format_name(*tensor)] += num_elements;
-  }
-  std::int64_t most = 0;
-  for (const auto& [format, count] : num_by_format) {
-    if (count <= most) continue;
-    most = count;
-    weights.format = format;
-  }
-  for (const std::string& path : checkpoint.paths()) {
-    struct stat file;
-    if (stat(path.c_str(), &file) != 0) continue;
-    weights.modified_ns =
-        std::max<std::int64_t>(weights.modified_ns, std::int64_t{1'000'000'000} * file.st_mtime);
-  }
-  return weights;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<ServedModel>> load_served_model(const ServedModelOptions& options) {
@@ -111,7 +82,7 @@ Result<std::unique_ptr<ServedModel>> load_served_model(const ServedModelOptions&
     if (model->defaults == PartialSampling{}) model->defaults = options.card_defaults;
   }
   model->name = options.name.empty() ? model_name(options.path) : options.name;
-  model->weights = stored_weights(checkpoint);
+  model->weights = read_stored_weights(checkpoint);
   // A wrong format does not prevent generation. Requests for embeddings get the error.
   if (const auto format = read_embedding_format(checkpoint); format.ok()) {
     model->embedding_format = format->value_or(EmbeddingFormat());

@@ -20,6 +20,7 @@
 #include "serving/embedding_format.h"
 #include "serving/fill_in_format.h"
 #include "serving/score_format.h"
+#include "serving/stored_weights.h"
 #include "serving/template_probe.h"
 #include "text/chat_template.h"
 #include "text/grammar.h"
@@ -39,15 +40,6 @@ struct ServedModelOptions {
   bool needs_tokenizer = true;
   // Called with the loaded share of the weights, on the engine's thread.
   std::function<void(double)> on_progress;
-};
-
-// Facts about the files of a model's weights.
-struct StoredWeights {
-  std::int64_t num_bytes = 0;
-  bool is_gguf = false;          // false: a folder of safetensors
-  std::int64_t modified_ns = 0;  // when the newest file was written, since 1970
-  std::int64_t num_parameters = 0;
-  std::string format;  // of most parameters: "Q4_1"
 };
 
 // Immutable after load; its members are thread-safe.

@@ -78,7 +78,7 @@ json entry(const ServedModel& model, const std::string& name) {
           {"model", name},
           {"modified_at", ollama_time(model.weights.modified_ns)},
           {"size", model.weights.num_bytes},
-          {"digest", ""},
+          {"digest", model.weights.digest},
           {"details", details(model)}};
 }
 

@@ -248,14 +248,18 @@ TEST_F(OllamaTest, TellsOfTheModel) {
                              .is_gguf = true,
                              .modified_ns = 1'700'000'000'000'000'000,
                              .num_parameters = 134'515'008,
-                             .format = "Q4_1"};
+                             .format = "Q4_1",
+                             .digest = "0123456789abcdef"};
   const json tags = parse_json(client_.get("/api/tags").body).at("models");
   EXPECT_EQ(tags.at(0).at("name"), "fake-model");
   EXPECT_EQ(tags.at(0).at("modified_at"), "2023-11-14T22:13:20.000000Z");
+  EXPECT_EQ(tags.at(0).at("digest"), "0123456789abcdef");
   EXPECT_EQ(tags.at(0).at("details").at("format"), "gguf");
   EXPECT_EQ(tags.at(0).at("details").at("parameter_size"), "134.5M");
   EXPECT_EQ(tags.at(0).at("details").at("quantization_level"), "Q4_1");
-  EXPECT_EQ(parse_json(client_.get("/api/ps").body).at("models").at(0).at("model"), "fake-model");
+  const json running = parse_json(client_.get("/api/ps").body).at("models").at(0);
+  EXPECT_EQ(running.at("model"), "fake-model");
+  EXPECT_EQ(running.at("digest"), "0123456789abcdef");
   const json version = parse_json(client_.get("/api/version").body);
   EXPECT_EQ(version.at("version"), "0.12.11");
   EXPECT_TRUE(version.contains("pagoda"));
