@@ -11,15 +11,20 @@ namespace {
 
 constexpr std::string_view kFromOllama = "Ollama";
 
-// Describes the fields whose meaning in Ollama is not quite OpenAI's.
-void describe_as_ollamas(std::vector<Field>& table) {
+// Changes the fields whose meaning in Ollama is not quite that of other servers. A num_predict of 0
+// leaves max_tokens as it is.
+void change_to_ollamas(GenerationFields& fields, std::vector<Field>& table) {
+  const auto length = std::ranges::find(table, "n_predict", &Field::name);
+  length->target = &fields.n_predict;
+  length->range = {.minimum = -2, .saturates = true};
+  length->description = "The most tokens of the answer; 0, -1 and -2 are no bound.";
   const auto top = std::ranges::find(table, "top_logprobs", &Field::name);
   top->description = "The likeliest tokens at each place; changes nothing without logprobs.";
 }
 
 std::vector<Field> ollama_chat_field_table(ChatRequest& request) {
   std::vector<Field> table = chat_field_table(request);
-  describe_as_ollamas(table);
+  change_to_ollamas(request.generation, table);
   return table;
 }
 

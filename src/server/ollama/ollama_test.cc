@@ -243,6 +243,23 @@ TEST_F(OllamaTest, OnlyTheBeginningOfATextHasTheTokenForIt) {
   EXPECT_EQ(ids({2, 1}), std::vector({2, 1, 2, 0, 1, 2}));
 }
 
+TEST_F(OllamaTest, OnlyAPositiveNumPredictIsABound) {
+  const std::pair<const char*, json> asked[] = {{"/api/chat", ask("count 30")},
+                                                {"/api/generate", {{"prompt", "count 30"}}}};
+  for (const auto& [path, plain] : asked) {
+    json body = plain;
+    body["stream"] = false;
+    for (const int unbounded : {0, -1, -2}) {
+      body["options"] = {{"num_predict", unbounded}};
+      const json answer = client_.answer(path, json_text(body));
+      EXPECT_EQ(answer.at("done_reason"), "stop") << unbounded;
+      EXPECT_GT(answer.at("eval_count"), 50);
+    }
+    body["options"] = {{"num_predict", 3}};
+    EXPECT_EQ(client_.answer(path, json_text(body)).at("eval_count"), 3);
+  }
+}
+
 TEST_F(OllamaTest, TellsOfTheModel) {
   client_.model().weights = {.num_bytes = 98'000'000,
                              .is_gguf = true,
