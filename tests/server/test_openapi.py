@@ -11,8 +11,8 @@ import pytest
 
 CHAT_PATH = "/v1/chat/completions"
 CHAT = {"messages": [{"role": "user", "content": "say a"}]}
-REQUESTS = ["CompletionRequest", "ChatCompletionRequest", "ResponseRequest", "MessagesRequest", "OllamaGenerateRequest",
-            "OllamaModelRequest", "LlamaCppCompletionRequest", "TokenizeRequest", "DetokenizeRequest", "EmbeddingRequest", "OllamaEmbedRequest", "OllamaEmbeddingRequest"]
+REQUESTS = ["CompletionRequest", "ChatCompletionRequest", "ResponseRequest", "MessagesRequest", "OllamaChatRequest", "OllamaGenerateRequest",
+            "OllamaModelRequest", "LlamaCppCompletionRequest", "LlamaCppEmbeddingRequest", "TokenizeRequest", "DetokenizeRequest", "EmbeddingRequest", "OllamaEmbedRequest", "OllamaEmbeddingRequest"]
 
 
 @pytest.fixture(scope="module")
@@ -265,6 +265,17 @@ def test_fields_of_five_servers_are_described(document, name):
     ("/v1/embeddings", "EmbeddingRequest", {"input": "a", "truncate_prompt_tokens": 0}),
     ("/v1/embeddings", "EmbeddingRequest", {"input": "a", "truncate_prompt_tokens": 2049}),
     ("/v1/embeddings", "EmbeddingRequest", {"input": "a", "normalize": False}),
+    ("/embedding", "LlamaCppEmbeddingRequest", {"content": ["a", [1, 2]], "encoding_format": "base64"}),
+    ("/embeddings", "LlamaCppEmbeddingRequest", {"input": "a", "content": None}),
+    ("/embedding", "LlamaCppEmbeddingRequest", {"input": "a", "content": "b"}),
+    ("/embedding", "LlamaCppEmbeddingRequest", {"content": None}),
+    ("/embedding", "LlamaCppEmbeddingRequest", {"input": "a", "embd_normalize": 1}),
+    ("/api/generate", "OllamaGenerateRequest", {"prompt": "say a", "context": [1, 266], "top_logprobs": 20, "options": {"num_predict": 0}}),
+    ("/api/generate", "OllamaGenerateRequest", {"prompt": "say a", "context": [1 << 20]}),
+    ("/api/generate", "OllamaGenerateRequest", {"prompt": "say a", "context": ["1"]}),
+    ("/api/generate", "OllamaGenerateRequest", {"prompt": "say a", "logprobs": True, "top_logprobs": 21}),
+    ("/api/chat", "OllamaChatRequest", {**CHAT, "top_logprobs": 3, "num_predict": -2}),
+    ("/api/chat", "OllamaChatRequest", {**CHAT, "num_predict": 0, "max_tokens": 5}),
     ("/api/embed", "OllamaEmbedRequest", {"input": ["a"], "options": {"num_ctx": 5}, "keep_alive": -1}),
     ("/api/embed", "OllamaEmbedRequest", {"input": ""}),
     ("/api/embed", "OllamaEmbedRequest", {"input": [""]}),

@@ -28,6 +28,30 @@ std::int64_t count_text_bytes(const EmbeddingJob& job, std::int64_t num_numbers)
   return num_numbers * number_bytes + std::ssize(job.batch.prompts) * kAroundEmbeddingBytes;
 }
 
+std::string text_before(EmbeddingFrame frame, int index) {
+  switch (frame) {
+    case EmbeddingFrame::kNone:
+      break;
+    case EmbeddingFrame::kOpenAi:
+      return fmt::format(R"({{"object":"embedding","index":{},"embedding":)", index);
+    case EmbeddingFrame::kLlamaCpp:
+      return fmt::format(R"({{"index":{},"embedding":[)", index);
+  }
+  return "";
+}
+
+std::string_view text_behind(EmbeddingFrame frame) {
+  switch (frame) {
+    case EmbeddingFrame::kNone:
+      break;
+    case EmbeddingFrame::kOpenAi:
+      return "}";
+    case EmbeddingFrame::kLlamaCpp:
+      return "]}";
+  }
+  return "";
+}
+
 std::string base64_of(const std::vector<float>& embedding) {
   std::string bytes;
   bytes.reserve(embedding.size() * sizeof(float));
@@ -59,10 +83,7 @@ class PendingEmbeddings : public PendingReply {
  private:
   void write(const std::vector<float>& embedding) {
     if (num_written_ > 0) text_ += ',';
-    if (layout_.has_objects) {
-      fmt::format_to(std::back_inserter(text_), R"({{"object":"embedding","index":{},"embedding":)",
-                     num_written_);
-    }
+    text_ += text_before(layout_.frame, num_written_);
     ++num_written_;
     if (layout_.is_base64) {
       text_ += '"' + base64_of(embedding) + '"';
@@ -70,7 +91,7 @@ class PendingEmbeddings : public PendingReply {
       // Numbers have the fewest digits that read back as the same float.
       fmt::format_to(std::back_inserter(text_), "[{}]", fmt::join(embedding, ","));
     }
-    if (layout_.has_objects) text_ += '}';
+    text_ += text_behind(layout_.frame);
   }
 
   std::unique_ptr<EmbeddingBatch> batch_;

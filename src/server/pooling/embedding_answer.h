@@ -16,11 +16,18 @@
 
 namespace pagoda {
 
+// What an API writes around each embedding.
+enum class EmbeddingFrame {
+  kNone,
+  kOpenAi,    // an object with the embedding and its index
+  kLlamaCpp,  // an object with its index and a list, whose only item is the embedding
+};
+
 // How an API writes embeddings, as JSON text.
 struct EmbeddingLayout {
   std::string head;
-  bool has_objects = false;  // each is in an object with its index, as in OpenAI's API
-  bool is_base64 = false;    // base64 of float32, low byte first; false: a list of numbers
+  EmbeddingFrame frame = EmbeddingFrame::kNone;
+  bool is_base64 = false;  // base64 of float32, low byte first; false: a list of numbers
   std::function<std::string(const EmbeddingBatch& batch)> tail;  // text after the last embedding
 };
 

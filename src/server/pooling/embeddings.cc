@@ -7,8 +7,6 @@
 #include "core/json.h"
 #include "server/base/error_response.h"
 #include "server/base/json_body.h"
-#include "server/pooling/embedding_answer.h"
-#include "server/pooling/embedding_request.h"
 #include "serving/pooling_prompt.h"
 
 namespace pagoda {
@@ -18,7 +16,7 @@ using nlohmann::json;
 
 EmbeddingLayout openai_layout(std::string model_name, bool is_base64) {
   return {.head = R"({"object":"list","data":[)",
-          .has_objects = true,
+          .frame = EmbeddingFrame::kOpenAi,
           .is_base64 = is_base64,
           .tail = [model_name = std::move(model_name)](const EmbeddingBatch& batch) {
             return fmt::format(R"(],"model":{},"usage":{}}})", json_text(json(model_name)),
@@ -43,18 +41,15 @@ ApiResult<InputEncoding> resolve_encoding(const ServedModel& model,
 
 }  // namespace
 
-HttpReply handle_embeddings(ApiService& service, const HttpRequest& http_request,
-                            const Wake& wake) {
-  auto read = read_logged(service, read_embedding_request, http_request.body);
-  if (!read.ok()) return {error_response(read.error()), {}};
-  EmbeddingRequest& request = *read;
+HttpReply embed_inputs(ApiService& service, const HttpRequest& http_request,
+                       EmbeddingRequest request, EmbeddingLayout layout,
+                       std::string_view inputs_field, const Wake& wake) {
   if (auto error = check_embedding(service, request.model, request.dimensions))
     return {error_response(*error), {}};
   const auto encoding = resolve_encoding(service.model, request);
   if (!encoding.ok()) return {error_response(encoding.error()), {}};
-  auto prompts = encode_inputs(service.model, request.inputs, *encoding, "input");
+  auto prompts = encode_inputs(service.model, request.inputs, *encoding, inputs_field);
   if (!prompts.ok()) return {error_response(api_error(prompts.status())), {}};
-  const std::string& model_name = answered_name(service, request.model);
   return start_embeddings(service,
                           {.batch = {.prompts = *std::move(prompts),
                                      .dimensions = request.dimensions,
@@ -62,8 +57,16 @@ HttpReply handle_embeddings(ApiService& service, const HttpRequest& http_request
                                      .cache_owner = http_request.client,
                                      .cache_salt = std::move(request.cache_salt)},
                            .origin = http_request.origin(),
-                           .layout = openai_layout(model_name, request.is_base64)},
+                           .layout = std::move(layout)},
                           wake);
+}
+
+HttpReply handle_embeddings(ApiService& service, const HttpRequest& http_request,
+                            const Wake& wake) {
+  auto read = read_logged(service, read_embedding_request, http_request.body);
+  if (!read.ok()) return {error_response(read.error()), {}};
+  EmbeddingLayout layout = openai_layout(answered_name(service, read->model), read->is_base64);
+  return embed_inputs(service, http_request, *std::move(read), std::move(layout), "input", wake);
 }
 
 }  // namespace pagoda
