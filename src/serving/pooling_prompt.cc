@@ -4,36 +4,11 @@
 
 #include <algorithm>
 
+#include "serving/cut_prompt.h"
 #include "serving/prompt.h"
 
 namespace pagoda {
 namespace {
-
-// Cuts `ids` to `most` tokens. `bare` are the text's own tokens; the tokens around them stay if
-// there is room for at least one of the text's.
-void cut(std::vector<int>& ids, const std::vector<int>& bare, int most, bool keeps_end) {
-  const auto found = std::search(ids.begin(), ids.end(), bare.begin(), bare.end());
-  std::ptrdiff_t num_before = found - ids.begin();
-  std::ptrdiff_t num_behind = ids.end() - found - std::ssize(bare);
-  if (found == ids.end() || num_before + num_behind >= most) num_before = num_behind = 0;
-  const std::ptrdiff_t num_kept = most - num_before - num_behind;
-  if (keeps_end) {
-    ids.erase(ids.begin() + num_before, ids.end() - num_behind - num_kept);
-  } else {
-    ids.erase(ids.begin() + num_before + num_kept, ids.end() - num_behind);
-  }
-}
-
-Result<std::vector<int>> encode_cut(const ServedModel& model, std::string_view text,
-                                    const InputEncoding& encoding, std::string_view field) {
-  PAGODA_ASSIGN_OR_RETURN(std::vector<int> ids,
-                          tokenize_text(model, text, encoding.add_special_tokens, field));
-  if (std::ssize(ids) <= *encoding.cut_to) return ids;
-  PAGODA_ASSIGN_OR_RETURN(const std::vector<int> bare,
-                          tokenize_text(model, text, /*add_special_tokens=*/false, field));
-  cut(ids, bare, *encoding.cut_to, encoding.keeps_end);
-  return ids;
-}
 
 Status no_tokenizer(const ServedModel& model, std::string_view field) {
   return invalid_argument("{}", model.no_tokenizer.message()).of_field(field, "no_tokenizer");
@@ -42,19 +17,21 @@ Status no_tokenizer(const ServedModel& model, std::string_view field) {
 Result<std::vector<int>> encode_input(const ServedModel& model, const PromptInput& input,
                                       const InputEncoding& encoding, std::string_view field) {
   const EngineLimits& limits = model.engine->limits();
-  std::vector<int> ids;
-  if (const auto* given = std::get_if<std::string>(&input)) {
+  PromptInput given = input;
+  if (auto* text = std::get_if<std::string>(&given)) {
     if (!model.tokenizer) return no_tokenizer(model, field);
-    const std::string text = std::string(encoding.prompt) + *given;
+    text->insert(0, encoding.prompt);
+  }
+  std::vector<int> ids;
+  if (encoding.cut_to) {
+    PAGODA_ASSIGN_OR_RETURN(ids, encode_cut(model, given, encoding.add_special_tokens,
+                                            {*encoding.cut_to, encoding.keeps_end}, field));
+  } else if (const auto* text = std::get_if<std::string>(&given)) {
     PAGODA_ASSIGN_OR_RETURN(
-        ids, encoding.cut_to
-                 ? encode_cut(model, text, encoding, field)
-                 : token_ids_if_near(model, text, limits.max_model_len,
-                                     {.add_special_tokens = encoding.add_special_tokens}, field));
+        ids, token_ids_if_near(model, *text, limits.max_model_len,
+                               {.add_special_tokens = encoding.add_special_tokens}, field));
   } else {
-    ids = std::get<std::vector<int>>(input);
-    if (encoding.cut_to && std::ssize(ids) > *encoding.cut_to)
-      cut(ids, ids, *encoding.cut_to, encoding.keeps_end);
+    ids = std::get<std::vector<int>>(std::move(given));
   }
   PAGODA_RETURN_IF_ERROR(check_token_ids(limits, ids, limits.max_model_len, field));
   const int most = most_embedded(model);
@@ -119,16 +96,6 @@ Result<std::vector<std::vector<int>>> encode_inputs(const ServedModel& model,
     PAGODA_ASSIGN_OR_RETURN(prompts.emplace_back(), encode_input(model, input, encoding, field));
   }
   return prompts;
-}
-
-Result<std::optional<int>> resolve_cut(const ServedModel& model, std::optional<int> asked) {
-  const int max_model_len = model.engine->limits().max_model_len;
-  if (asked == -1) return std::optional(max_model_len);
-  if (!asked || *asked <= max_model_len) return asked;
-  return invalid_argument(
-             "'truncate_prompt_tokens': expected at most {}, the context's length, got {}",
-             max_model_len, *asked)
-      .of_field("truncate_prompt_tokens", "out_of_range");
 }
 
 Result<std::vector<int>> encode_pair(const ServedModel& model, const TextPair& pair,

@@ -40,10 +40,6 @@ Result<std::vector<std::vector<int>>> encode_inputs(const ServedModel& model,
                                                     const InputEncoding& encoding,
                                                     std::string_view field);
 
-// Returns the limit that a request's truncate_prompt_tokens sets for each input; absent: none. A
-// limit above the context's length is an error.
-Result<std::optional<int>> resolve_cut(const ServedModel& model, std::optional<int> asked);
-
 struct TextPair {
   std::string_view query, document;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "serving/conversation.h"
+#include "serving/cut_prompt.h"
 #include "serving/fill_in_prompt.h"
 #include "text/token_bound.h"
 
@@ -156,11 +157,19 @@ Result<EncodedPrompt> encode_conversation(const ServedModel& model, ChatPrompt p
     return encode_text(model, *std::move(prompt.raw_text), begins_text, "prompt");
   const bool add_special_tokens = prompt.add_special_tokens;
   const bool is_for_counting = prompt.is_for_counting;
+  const std::optional<int> cut_to = prompt.cut_to;
   PAGODA_ASSIGN_OR_RETURN(std::string rendered, render_chat(model, std::move(prompt)));
-  if (!is_for_counting)
+  if (!is_for_counting && !cut_to)
     return encode_text(model, std::move(rendered), add_special_tokens, "messages");
-  PAGODA_ASSIGN_OR_RETURN(std::vector<int> ids,
-                          tokenize_text(model, rendered, add_special_tokens, "messages"));
+  std::vector<int> ids;
+  if (cut_to) {
+    PAGODA_ASSIGN_OR_RETURN(
+        ids, encode_cut(model, rendered, add_special_tokens, {.most = *cut_to}, "messages"));
+    const EngineLimits& limits = model.engine->limits();
+    PAGODA_RETURN_IF_ERROR(check_token_ids(limits, ids, most_prompt_tokens(limits), "messages"));
+  } else {
+    PAGODA_ASSIGN_OR_RETURN(ids, tokenize_text(model, rendered, add_special_tokens, "messages"));
+  }
   return EncodedPrompt{std::move(ids), std::move(rendered)};
 }
 

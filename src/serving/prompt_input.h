@@ -32,6 +32,7 @@ struct ChatPrompt {
   // Token ids of what was said before, which the prompt goes on from: the prompt's own tokens begin
   // no text then. Empty: nothing.
   std::vector<int> context;
+  std::optional<int> cut_to;     // the most tokens: the first ones of a longer prompt are left out
   bool is_for_counting = false;  // only counts tokens; it may be longer than the context
 };
 

@@ -1,6 +1,7 @@
 #include "server/chat/chat_job.h"
 
 #include "serving/answer_reader.h"
+#include "serving/cut_prompt.h"
 #include "serving/prompt.h"
 
 namespace pagoda {
@@ -54,6 +55,10 @@ std::optional<ApiError> prepare_chat(ApiService& service, RequestOrigin origin,
   if (auto error = check_model_name(service, model_name)) return error;
   job.identity = AnswerIdentity::make(id_prefix, answered_name(service, model_name));
   if (job.generation.echo) job.echoed = request.prompt.last_message_text;
+  const auto cut_to = resolve_answered_cut(service.model, request.truncate_prompt_tokens,
+                                           job.generation.max_tokens);
+  if (!cut_to.ok()) return api_error(cut_to.status());
+  request.prompt.cut_to = *cut_to;
   auto encoded = encode_chat_prompt(service.model, std::move(request.prompt));
   if (!encoded.ok()) return api_error(encoded.status());
   job.prompt_token_ids = std::move(encoded->token_ids);

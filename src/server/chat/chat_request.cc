@@ -6,6 +6,7 @@
 #include "core/json.h"
 #include "server/base/json_body.h"
 #include "server/fields/known_fields.h"
+#include "server/fields/prompt_fields.h"
 
 namespace pagoda {
 
@@ -22,6 +23,7 @@ std::vector<Field> chat_field_table(ChatRequest& request) {
                    .target = &request.top_logprobs,
                    .range = {.minimum = 0, .maximum = kMaxLogprobs},
                    .description = "The likeliest tokens at each place; needs logprobs."});
+  table.push_back(answered_truncation_field(request.truncate_prompt_tokens));
   add_known_fields(table, FieldPlace::kChat);
   return table;
 }
@@ -29,6 +31,7 @@ std::vector<Field> chat_field_table(ChatRequest& request) {
 nlohmann::json chat_request_schema() {
   ChatRequest request;
   nlohmann::json schema = chat_fields_schema(chat_field_table(request));
+  add_truncation_rule(schema);
   add_rule(
       schema,
       parse_json(
@@ -53,6 +56,7 @@ ApiResult<ChatRequest> read_chat_request(const std::string& body,
   if (auto error =
           read_chat_fields(*std::move(parsed), chat_field_table(request), request, unknown_names))
     return std::move(*error);
+  if (auto error = check_truncation(request.truncate_prompt_tokens)) return std::move(*error);
   if (request.top_logprobs > 0 && !request.logprobs) {
     return bad_request("top_logprobs", "'top_logprobs' needs 'logprobs' to be true");
   }

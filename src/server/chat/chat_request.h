@@ -20,6 +20,7 @@ struct ChatRequest {
   ReasoningFields reasoning;
   bool logprobs = false;
   int top_logprobs = 0;
+  std::optional<int> truncate_prompt_tokens;  // -1: as many as leave room for max_tokens
 };
 
 std::vector<Field> chat_field_table(ChatRequest& request);

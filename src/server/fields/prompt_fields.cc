@@ -70,6 +70,12 @@ Field truncation_field(std::optional<int>& most, std::string_view description) {
           .from = "vLLM"};
 }
 
+Field answered_truncation_field(std::optional<int>& most) {
+  return truncation_field(most,
+                          "Leaves the last ones of the prompt's tokens; -1: as many as leave room "
+                          "for max_tokens in the context, or for one token.");
+}
+
 std::optional<ApiError> check_truncation(std::optional<int> most) {
   if (most != 0) return {};
   return bad_request(std::string(kTruncation),

@@ -18,6 +18,8 @@ void change_to_ollamas(GenerationFields& fields, std::vector<Field>& table) {
   length->target = &fields.n_predict;
   length->range = {.minimum = -2, .saturates = true};
   length->description = "The most tokens of the answer; 0, -1 and -2 are no bound.";
+  std::ranges::find(table, "truncate_prompt_tokens", &Field::name)->target =
+      RefusedField{.neutral = "[]", .instead = "a shorter prompt"};
   const auto top = std::ranges::find(table, "top_logprobs", &Field::name);
   top->description = "The likeliest tokens at each place; changes nothing without logprobs.";
 }

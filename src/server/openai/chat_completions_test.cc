@@ -178,6 +178,40 @@ TEST_F(ChatCompletionsTest, PromptLogprobsAndIdsStandAtTheTop) {
   EXPECT_EQ(body.at("choices").at(0).at("token_ids").size(), 2u);
 }
 
+TEST_F(ChatCompletionsTest, ALongPromptIsCutWhereThatIsAsked) {
+  const auto ids_with = [&](const std::string& more) {
+    const json body = client_.answer(kPath, ask("say a", R"("return_token_ids": true)" + more));
+    const std::vector<int> ids = body.at("prompt_token_ids");
+    EXPECT_EQ(body.at("usage").at("prompt_tokens"), ids.size());
+    EXPECT_EQ(client_.engine().last_request().prompt_token_ids, ids);
+    return ids;
+  };
+  const std::vector<int> whole = ids_with("");
+  const std::vector<int> cut = ids_with(R"(, "truncate_prompt_tokens": 9)");
+  EXPECT_EQ(cut, std::vector<int>(whole.end() - 9, whole.end()));
+  EXPECT_EQ(ids_with(R"(, "truncate_prompt_tokens": 1000)"), whole);
+  EXPECT_EQ(ids_with(R"(, "truncate_prompt_tokens": -1)"), whole);
+}
+
+TEST_F(ChatCompletionsTest, ACutPromptLeavesRoomForTheAnswer) {
+  const std::string longest(3000, 'x');
+  EXPECT_EQ(client_.refusal(kPath, ask(longest)).at("code"), "context_length_exceeded");
+  for (const auto& [more, num_tokens] : std::initializer_list<std::pair<const char*, int>>{
+           {R"("truncate_prompt_tokens": -1)", 2047},
+           {R"("truncate_prompt_tokens": -1, "max_tokens": 48)", 2000},
+           {R"("truncate_prompt_tokens": -1, "max_tokens": 5000)", 1},
+           {R"("truncate_prompt_tokens": 2047)", 2047}}) {
+    EXPECT_EQ(client_.answer(kPath, ask(longest, more)).at("usage").at("prompt_tokens"), num_tokens)
+        << more;
+  }
+  EXPECT_EQ(client_.refusal(kPath, ask(longest, R"("truncate_prompt_tokens": 2048)")).at("code"),
+            "context_length_exceeded");
+  for (const char* wrong : {"0", "-2", "2049", "1.5"}) {
+    const std::string more = fmt::format(R"("truncate_prompt_tokens": {})", wrong);
+    EXPECT_EQ(client_.refusal(kPath, ask("a", more)).at("param"), "truncate_prompt_tokens");
+  }
+}
+
 TEST_F(ChatCompletionsTest, BadInputIsRefusedByName) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {R"({})", "messages"},

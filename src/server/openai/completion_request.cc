@@ -39,6 +39,7 @@ std::vector<Field> completion_field_table(CompletionRequest& request) {
                    .description = "Log-probabilities of the answer's tokens, with as many of the "
                                   "likeliest at each place."});
   table.push_back(add_special_tokens_field(request.add_special_tokens));
+  table.push_back(answered_truncation_field(request.truncate_prompt_tokens));
   add_known_fields(table, FieldPlace::kCompletions);
   return table;
 }
@@ -52,8 +53,9 @@ nlohmann::json completion_request_schema() {
                R"({"anyOf": [{"required": ["echo"], "properties": {"echo": {"const": true}}},
       {"properties": {"max_tokens": {"not": {"const": 0}}, "max_new_tokens": {"not": {"const": 0}},
                       "max_completion_tokens": {"not": {"const": 0}}}}]})"));
+  add_truncation_rule(schema);
   add_rule(schema, parse_json(R"({"anyOf": [{"properties": {"suffix": {"enum": ["", null]}}},
-      {"properties": {"echo": {"enum": [false, null]},
+      {"properties": {"echo": {"enum": [false, null]}, "truncate_prompt_tokens": {"type": "null"},
         "prompt": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}}}]})"));
   return schema;
 }
@@ -69,7 +71,12 @@ ApiResult<CompletionRequest> read_completion_request(const std::string& body,
                        "'max_tokens': expected at least 1 where 'echo' is not set, got 0",
                        "out_of_range");
   }
+  if (auto error = check_truncation(request.truncate_prompt_tokens)) return std::move(*error);
   if (!request.suffix.empty()) {
+    if (request.truncate_prompt_tokens) {
+      return bad_request("truncate_prompt_tokens",
+                         "'truncate_prompt_tokens' and 'suffix' must not both be there");
+    }
     if (request.generation.echo)
       return bad_request("echo", "'echo' and 'suffix' must not both be there");
     const bool all_texts = std::ranges::all_of(request.prompts, [](const PromptInput& prompt) {

@@ -20,6 +20,7 @@ struct CompletionRequest {
   std::string suffix;  // text after the answer, which fills the gap; "": none
   std::optional<int> logprobs;
   bool add_special_tokens = true;
+  std::optional<int> truncate_prompt_tokens;  // -1: as many as leave room for max_tokens
 };
 
 // Returns the fields, which point into `request`: it must outlive the result.

@@ -7,6 +7,7 @@
 #include "server/generation/generation_job.h"
 #include "server/generation/token_logprobs.h"
 #include "server/openai/completion_request.h"
+#include "serving/cut_prompt.h"
 #include "serving/fill_in_prompt.h"
 #include "serving/prompt.h"
 
@@ -226,14 +227,36 @@ class CompletionStream : public EventStream {
   bool finished_ = false;
 };
 
+// Returns the most tokens of each answer; absent: as many as the context leaves.
+std::optional<int> most_tokens_of(const CompletionJob& job) {
+  const GenerationFields& fields = job.generation;
+  if (job.echo_only) return 1;
+  if (fields.max_tokens || fields.is_unbounded) return fields.max_tokens;
+  return kDefaultCompletionTokens;
+}
+
+Result<EncodedPrompt> encode_asked(const ServedModel& model, const CompletionRequest& asked,
+                                   const PromptInput& prompt, std::optional<int> max_tokens) {
+  if (!asked.suffix.empty())
+    return encode_fill_in(model, std::get<std::string>(prompt), asked.suffix,
+                          asked.add_special_tokens);
+  PAGODA_ASSIGN_OR_RETURN(const std::optional<int> cut_to,
+                          resolve_answered_cut(model, asked.truncate_prompt_tokens, max_tokens));
+  auto whole = encode_prompt(model, prompt, asked.add_special_tokens);
+  const bool is_too_long =
+      cut_to && (whole.ok() ? std::ssize(whole->token_ids) > *cut_to
+                            : whole.status().reason() == "context_length_exceeded");
+  if (!is_too_long) return whole;
+  PAGODA_ASSIGN_OR_RETURN(std::vector<int> ids, encode_cut(model, prompt, asked.add_special_tokens,
+                                                           {.most = *cut_to}, "prompt"));
+  return encode_prompt(model, std::move(ids), asked.add_special_tokens);
+}
+
 TextRequest make_text_request(const CompletionJob& job, const ServedModel& model,
                               const EncodedPrompt& prompt) {
   const GenerationFields& fields = job.generation;
-  std::optional<int> asked = fields.max_tokens;
-  if (!asked && !fields.is_unbounded) asked = kDefaultCompletionTokens;
-  if (job.echo_only) asked = 1;
   const int max_tokens =
-      resolve_max_tokens(model, static_cast<int>(prompt.token_ids.size()), asked);
+      resolve_max_tokens(model, static_cast<int>(prompt.token_ids.size()), most_tokens_of(job));
   SamplingParams sampling = to_sampling_params(fields, model.defaults, job.logprobs, max_tokens);
   if (fields.echo && job.logprobs && !fields.prompt_logprobs) {
     sampling.prompt_logprobs = job.logprobs;
@@ -256,10 +279,7 @@ ApiResult<std::unique_ptr<CompletionJob>> prepare_completion(ApiService& service
   job->echo_only = fields.max_tokens == 0;
   job->identity = AnswerIdentity::make("cmpl-", answered_name(service, fields.model));
   for (const PromptInput& prompt : asked.prompts) {
-    auto encoded = asked.suffix.empty()
-                       ? encode_prompt(service.model, prompt, asked.add_special_tokens)
-                       : encode_fill_in(service.model, std::get<std::string>(prompt), asked.suffix,
-                                        asked.add_special_tokens);
+    auto encoded = encode_asked(service.model, asked, prompt, most_tokens_of(*job));
     if (!encoded.ok()) return api_error(encoded.status());
     if (!fields.echo) encoded->text = {};
     job->prompts.push_back(*std::move(encoded));

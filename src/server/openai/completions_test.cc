@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "tests/support/api_client.h"
+#include "text/gguf_vocabulary.h"
 
 namespace pagoda {
 namespace {
@@ -71,6 +72,45 @@ TEST_F(CompletionsTest, PromptsComeInFourShapes) {
       EXPECT_EQ(choices[i].at("text"), i < 2 ? "a" : "b");
     }
   }
+}
+
+TEST_F(CompletionsTest, ALongPromptIsCutWhereThatIsAsked) {
+  json body = {{"prompt", {"xx say a", json::array({120, 115, 97, 121, 32, 98})}},
+               {"truncate_prompt_tokens", 5},
+               {"return_token_ids", true}};
+  const json cut = client_.answer(kCompletions, json_text(body));
+  EXPECT_EQ(cut.at("choices")[0].at("text"), "a");
+  EXPECT_EQ(cut.at("choices")[1].at("text"), "b");
+  EXPECT_EQ(cut.at("choices")[0].at("prompt_token_ids"), json({115, 97, 121, 32, 97}));
+  EXPECT_EQ(cut.at("usage").at("prompt_tokens"), 10);
+  body = {{"prompt", std::string(3000, 'x')}, {"max_tokens", 48}, {"truncate_prompt_tokens", -1}};
+  EXPECT_EQ(client_.answer(kCompletions, json_text(body)).at("usage").at("prompt_tokens"), 2000);
+  body["truncate_prompt_tokens"] = 2048;
+  EXPECT_EQ(refusal(json_text(body)).at("code"), "context_length_exceeded");
+  expect_refused(
+      {{R"({"prompt": "a", "truncate_prompt_tokens": 0})", "truncate_prompt_tokens"},
+       {R"({"prompt": "a", "truncate_prompt_tokens": -2})", "truncate_prompt_tokens"},
+       {R"({"prompt": "a", "truncate_prompt_tokens": 2049})", "truncate_prompt_tokens"},
+       {R"({"prompt": "a", "truncate_prompt_tokens": 5, "suffix": "b"})", "truncate_prompt_tokens"},
+       {R"({"prompt": [1, 100000], "truncate_prompt_tokens": 1})", "prompt"}});
+}
+
+TEST_F(CompletionsTest, WhatTheTokenizerPutsBeforeAPromptIsNotCut) {
+  client_.model().tokenizer = Tokenizer::from_gguf({.model = "gpt2",
+                                                    .pre = "gpt-2",
+                                                    .tokens = {"a", "b", "<s>"},
+                                                    .token_types = {1, 1, 3},
+                                                    .bos_token_id = 2,
+                                                    .add_bos_token = true})
+                                  .value();
+  json body = {{"prompt", "aab"}, {"echo", true}, {"max_tokens", 0}, {"return_token_ids", true}};
+  const auto echoed = [&](int most) {
+    body["truncate_prompt_tokens"] = most;
+    const json choice = first_choice(json_text(body));
+    return std::pair(choice.at("text").get<std::string>(), choice.at("prompt_token_ids"));
+  };
+  EXPECT_EQ(echoed(4), std::pair(std::string("aab"), json({2, 0, 0, 1})));
+  EXPECT_EQ(echoed(3), std::pair(std::string("<s>ab"), json({2, 0, 1})));
 }
 
 TEST_F(CompletionsTest, SixteenTokensWhereNothingIsSaid) {

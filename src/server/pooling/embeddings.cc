@@ -7,6 +7,7 @@
 #include "core/json.h"
 #include "server/base/error_response.h"
 #include "server/base/json_body.h"
+#include "serving/cut_prompt.h"
 #include "serving/pooling_prompt.h"
 
 namespace pagoda {

@@ -12,6 +12,7 @@
 #include "server/generation/answer_json.h"
 #include "server/pooling/embedding_answer.h"
 #include "server/pooling/score_request.h"
+#include "serving/cut_prompt.h"
 #include "serving/embedding_batch.h"
 #include "serving/pooling_prompt.h"
 
