@@ -139,8 +139,11 @@ HttpReply handle_score(ApiService& service, const HttpRequest& http_request, con
        .origin = http_request.origin(),
        .write =
            [identity](const std::vector<double>& scores, const json& usage) {
-             json answer = identity.head("list");
-             answer["data"] = json::array();
+             json answer = {{"id", identity.id},
+                            {"object", "list"},
+                            {"created", identity.created},
+                            {"model", identity.model},
+                            {"data", json::array()}};
              for (std::size_t i = 0; i < scores.size(); ++i)
                answer["data"].push_back({{"index", i}, {"object", "score"}, {"score", scores[i]}});
              answer["usage"] = usage;
