@@ -64,7 +64,8 @@ void OllamaReader::take_part(const AnswerPart& part, std::vector<OrderedJson>& l
 void OllamaReader::tell_call(std::vector<OrderedJson>& lines) {
   const OrderedJson call = {
       {"function",
-       {{"name", call_name_}, {"arguments", parse_ordered_json(std::exchange(call_arguments_, {}))}}}};
+       {{"name", call_name_},
+        {"arguments", parse_ordered_json(std::exchange(call_arguments_, {}))}}}};
   calls_.push_back(call);
   tell("tool_calls", OrderedJson::array({call}), lines);
 }

@@ -56,7 +56,7 @@ class OllamaReader {
   std::optional<Clock::TimePoint> first_token_;
   std::string call_name_, call_arguments_;  // of the call that is being read
   AnswerContent joiner_;
-  std::string content_, thought_;           // the whole answer so far
+  std::string content_, thought_;  // the whole answer so far
   OrderedJson calls_ = OrderedJson::array();
   std::vector<int> token_ids_;           // of the answer; empty in a chat
   std::vector<TokenLogprobs> logprobs_;  // of the tokens that no object has yet
