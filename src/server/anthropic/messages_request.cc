@@ -102,7 +102,7 @@ MaybeError read_format(std::string_view name, const RequestJson& format, Message
   }
   if (!request.format.is_null()) return {};
   request.format = format;
-  return read_flat_format({name, name}, format, request.chat.generation.grammar);
+  return read_format_at({name, name}, format, request.chat.generation.grammar);
 }
 
 MaybeError read_output_format(const RequestJson& value, MessagesRequest& request) {

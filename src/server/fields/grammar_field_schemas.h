@@ -11,7 +11,8 @@ namespace pagoda {
 // ones.
 std::string_view grammar_field_schema(std::string_view name);
 
-// Returns the JSON Schema of a format of the type json_schema, as read_flat_format() reads it.
+// Returns the JSON Schema of a format of the type json_schema whose schema stands beside the type.
+// read_format_at() takes more.
 std::string_view flat_format_schema();
 
 // Adds to `schema`, of an object with these fields, the rule that at most one asks for a grammar.

@@ -111,9 +111,10 @@ MaybeError read_white_space(Place place, const RequestJson& value, GrammarFields
   return set_white_space(place, value.get<std::string>(), fields);
 }
 
-// Returns whether a response_format has its schema beside the type instead of in `json_schema`.
+// Returns whether a format of type json_schema has its schema beside the type instead of in
+// `json_schema`.
 bool has_schema_at_top(const RequestJson& format) {
-  return is_neutral(value_of(format, "json_schema")) && !is_neutral(value_of(format, "schema"));
+  return is_neutral(value_of(format, "json_schema"));
 }
 
 // Reads a schema with its name. `at`: the path of the object that holds them.
@@ -250,27 +251,15 @@ constexpr GrammarField kGrammarFields[] = {
 
 }  // namespace
 
-std::optional<ApiError> read_response_format(const RequestJson& format, GrammarFields& fields) {
-  return read_response_format(Place{}, format, fields);
-}
-
-std::optional<ApiError> read_flat_format(const FormatPlace& place, const RequestJson& format,
-                                         GrammarFields& fields) {
+std::optional<ApiError> read_format_at(const FormatPlace& place, const RequestJson& format,
+                                       GrammarFields& fields) {
   const std::string param(place.param);
   if (!format.is_object())
     return bad_request(param, fmt::format("'{}': expected an object", place.path));
-  RequestJson nested = format;
-  if (value_of(nested, "type") == RequestJson("json_schema") && !nested.contains("json_schema")) {
-    nested.erase("type");
-    nested = {{"type", "json_schema"}, {"json_schema", std::move(nested)}};
-  }
   GrammarFields own;
-  if (auto error = read_response_format(nested, own)) {
-    for (const std::string_view name : {"'response_format.json_schema", "'response_format"}) {
-      if (!error->message.starts_with(name)) continue;
-      error->message.replace(0, name.size(), fmt::format("'{}", place.path));
-      break;
-    }
+  if (auto error = read_response_format(Place{}, format, own)) {
+    if (const auto begin = fmt::format("'{}", kResponseFormat); error->message.starts_with(begin))
+      error->message.replace(0, begin.size(), fmt::format("'{}", place.path));
     error->param = param;
     return error;
   }

@@ -30,18 +30,16 @@ struct GrammarFields {
   std::optional<WhiteSpaceRequest> white_space;
 };
 
-// Reads OpenAI's response_format alone.
-std::optional<ApiError> read_response_format(const RequestJson& format, GrammarFields& fields);
-
 // The place of a format in a request: the field that errors name, and the path to it.
 struct FormatPlace {
   std::string_view param;  // "text"
   std::string_view path;   // "text.format"
 };
 
-// Reads a format whose schema stands beside its type, as in /v1/responses and /v1/messages.
-std::optional<ApiError> read_flat_format(const FormatPlace& place, const RequestJson& format,
-                                         GrammarFields& fields);
+// Reads what OpenAI's response_format asks for at another place, as in /v1/responses and
+// /v1/messages.
+std::optional<ApiError> read_format_at(const FormatPlace& place, const RequestJson& format,
+                                       GrammarFields& fields);
 
 // Returns these fields, which point into `fields`: it must outlive the result. At most one of them
 // may ask for a grammar. A schema's text keeps the client's order of keys, because answers have

@@ -1,5 +1,6 @@
 #include "server/fields/grammar_fields.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <tuple>
@@ -197,6 +198,34 @@ TEST(GrammarFields, WhatIsWrongTogetherIsNamed) {
       {R"("structured_outputs": {"regex": "a"}, "response_format": {"type": "json_object"})",
        "structured_outputs"},
   });
+}
+
+// Errors name the place where a format stands, and where its schema stands in it.
+TEST(GrammarFields, AFormatSaysWhereItsSchemaIsMissing) {
+  const std::pair<const char*, const char*> cases[] = {
+      {R"({"type": "json_schema"})", ".schema': expected a JSON Schema"},
+      {R"({"type": "json_schema", "name": "n", "schema": null})",
+       ".schema': expected a JSON Schema"},
+      {R"({"type": "json_schema", "json_schema": {"schema": []}})",
+       ".json_schema.schema': expected a JSON Schema"},
+      {R"({"type": "json_schema", "json_schema": 5})",
+       ".json_schema': expected an object with a 'schema'"},
+      {R"({"type": "json_schema", "schema": {}, "lenient": true})",
+       "': 'lenient' is not supported"},
+  };
+  ApiClient client;
+  for (const auto& [format, message] : cases) {
+    EXPECT_EQ(client
+                  .refusal("/v1/completions",
+                           fmt::format(R"({{"prompt": "a", "response_format": {}}})", format))
+                  .at("message"),
+              std::string("'response_format") + message);
+    EXPECT_EQ(client
+                  .refusal("/v1/responses",
+                           fmt::format(R"({{"input": "a", "text": {{"format": {}}}}})", format))
+                  .at("message"),
+              std::string("'text.format") + message);
+  }
 }
 
 TEST(GrammarFields, AChoiceIsNoLongerThanItsSchemaSays) {

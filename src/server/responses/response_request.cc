@@ -21,7 +21,7 @@ MaybeError read_text(const RequestJson& value, ResponseRequest& request) {
   const RequestJson& format = value_of(value, "format");
   if (format.is_null()) return {};
   request.text_format = format;
-  return read_flat_format({"text", "text.format"}, format, request.chat.generation.grammar);
+  return read_format_at({"text", "text.format"}, format, request.chat.generation.grammar);
 }
 
 MaybeError read_reasoning(const RequestJson& value, ResponseRequest& request) {
