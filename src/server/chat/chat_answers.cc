@@ -32,6 +32,11 @@ int num_thought_tokens(const Choices& choices) {
   return sum;
 }
 
+// Adds a thought by both of its names: vLLM's and OpenRouter's newer clients read `reasoning`.
+void tell_thought(const std::string& thought, json& message) {
+  for (const char* name : {"reasoning_content", "reasoning"}) message[name] = thought;
+}
+
 json call_json(const std::string& id, const std::string& name, const std::string& arguments) {
   return {
       {"id", id}, {"type", "function"}, {"function", {{"name", name}, {"arguments", arguments}}}};
@@ -106,7 +111,7 @@ void PendingChat::append_part(Choice& choice, AnswerPart part) const {
 
 json PendingChat::message_json(const Choice& choice) const {
   json message = {{"role", "assistant"}, {"content", choice.content}, {"refusal", nullptr}};
-  if (!choice.thought.empty()) message["reasoning_content"] = choice.thought;
+  if (!choice.thought.empty()) tell_thought(choice.thought, message);
   if (choice.calls.empty()) return message;
   if (choice.content.empty()) message["content"] = nullptr;
   if (job_->has_functions) {
@@ -222,8 +227,11 @@ json ChatStream::delta_of(Choice& choice, AnswerPart part) const {
   switch (part.kind) {
     case Kind::kContent:
       return {{"content", std::move(content)}};
-    case Kind::kThought:
-      return {{"reasoning_content", std::move(part.text)}};
+    case Kind::kThought: {
+      json delta = json::object();
+      tell_thought(part.text, delta);
+      return delta;
+    }
     case Kind::kCall:
       ++choice.num_calls;
       return call_delta(choice, call_json(make_call_id(model_), part.text, ""));

@@ -8,6 +8,7 @@
 
 #include "core/json.h"
 #include "server/fields/generation_fields.h"
+#include "server/fields/template_messages.h"
 
 namespace pagoda {
 namespace {
@@ -143,7 +144,7 @@ MaybeError check_function_call(std::string_view, const RequestJson& value) {
 }
 
 // Fields of a message beside its role and content. They are checked but not kept, because templates
-// get the message as it was sent.
+// get the message itself.
 struct OtherMessageFields {
   std::string text;
 
@@ -154,12 +155,13 @@ struct OtherMessageFields {
     const auto refused = [](std::string_view name, std::string_view instead = {}) {
       return Field{.name = name, .target = RefusedField{.instead = instead}};
     };
+    Field thought = text_field(kThoughtNames[0]);
+    thought.aliases = {kThoughtNames[1]};
     return {
         text_field("name"),
         text_field("tool_call_id"),
         text_field("refusal"),
-        text_field("reasoning"),
-        text_field("reasoning_content"),
+        thought,
         text_field("thinking"),
         {.name = "tool_calls", .target = CustomField{check_tool_calls, kToolCallsSchema}},
         {.name = "function_call", .target = CustomField{check_function_call, kFunctionCallSchema}},
@@ -197,43 +199,6 @@ MaybeError check_message(std::size_t index, const RequestJson& message,
   return check_content(index, message, text);
 }
 
-// Rewrites messages with OpenAI's older calls of functions as messages with calls of tools, which
-// templates know.
-class FunctionMessages {
- public:
-  static bool are_in(const RequestJson& message) {
-    return message.at("role") == "function" || value_of(message, "function_call").is_object();
-  }
-  RequestJson as_tools(std::size_t index, RequestJson message) {
-    if (message.at("role") == "function") {
-      message["role"] = "tool";
-      message["tool_call_id"] = last_id_;
-    } else {
-      // Mistral's templates take only ids of nine letters and digits.
-      last_id_ = fmt::format("call{:05}", index);
-      message["tool_calls"] = RequestJson::array(
-          {{{"id", last_id_}, {"type", "function"}, {"function", message["function_call"]}}});
-    }
-    message.erase("function_call");
-    return message;
-  }
-
- private:
-  std::string last_id_ = "call00000";  // of the call that the next result answers
-};
-
-// Returns the messages as JSON text, for templates.
-std::string messages_text(const RequestJson& messages) {
-  FunctionMessages functions;
-  std::string text;
-  for (std::size_t i = 0; i < messages.size(); ++i) {
-    text += i == 0 ? "[" : ",";
-    text += FunctionMessages::are_in(messages[i]) ? json_text(functions.as_tools(i, messages[i]))
-                                                  : json_text(messages[i]);
-  }
-  return text + "]";
-}
-
 }  // namespace
 
 std::optional<ApiError> check_message_list(const RequestJson& value) {
@@ -256,7 +221,7 @@ std::optional<ApiError> read_messages(const RequestJson& value, ChatPrompt& prom
     if (auto error = check_message(i, value[i], table, text)) return error;
   }
   if (value.back().at("role") == "assistant") prompt.last_message_text = text;
-  prompt.messages_json = messages_text(value);
+  prompt.messages_json = messages_for_templates(value);
   return {};
 }
 

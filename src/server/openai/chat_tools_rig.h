@@ -59,7 +59,7 @@ class ChatToolsTest : public ::testing::Test {
     for (const nlohmann::json& event : client_.events(kChatPath, json_text(body))) {
       const nlohmann::json& choice = event.at("choices").at(0);
       const nlohmann::json& delta = choice.at("delta");
-      for (const char* name : {"content", "reasoning_content"}) {
+      for (const char* name : {"content", "reasoning_content", "reasoning"}) {
         if (delta.contains(name))
           message[name] = message.value(name, "") + delta.at(name).get<std::string>();
       }

@@ -41,8 +41,10 @@ json completion_schema() {
 }
 
 json chat_completion_schema() {
-  const json message = object_schema(
+  json message = object_schema(
       {{"role", {{"const", "assistant"}}}, {"content", {{"type", {"string", "null"}}}}});
+  for (const char* name : {"reasoning_content", "reasoning"})
+    message["properties"][name] = text_schema();
   return answer_schema("chat.completion", {{"message", message}});
 }
 
