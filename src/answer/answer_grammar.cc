@@ -184,7 +184,11 @@ class AnswerGrammarWriter {
   Json parameters_of(const ToolDefinition& tool) const {
     if (is_free(tool)) return {{"type", "object"}};
     if (tool.parameters_json.empty()) return {{"type", "object"}, {"properties", Json::object()}};
-    return parse_ordered_json(tool.parameters_json);
+    Json parameters = parse_ordered_json(tool.parameters_json);
+    if (!tool.input_regex.empty())
+      parameters["properties"][std::string(kCustomInput)]["pattern"] =
+          fmt::format("^(?:{})$", tool.input_regex);
+    return parameters;
   }
 
   // A property of a tool's parameters. The parameters must outlive it.
@@ -239,15 +243,28 @@ class AnswerGrammarWriter {
       const std::string name = fmt::format("{}_{}", rule, index++);
       add_rule(name,
                fmt::format("{} {}", json_string(fmt::format("<parameter={}>\n", argument.name)),
-                           tag_value(argument, parameters, name)));
+                           tag_value(tool, argument, parameters, name)));
       body += name + (argument.is_required ? " " : "? ");
     }
     return body + json_string(kEnd);
   }
 
+  // Writes a regular expression for Lark, where slashes enclose it.
+  static std::string regex_in_lark(std::string_view regex) {
+    std::string text;
+    bool is_escaped = false;
+    for (const char c : regex) {
+      if ((c == '/' || c == '\n') && !is_escaped) text += '\\';
+      text += c == '\n' ? 'n' : c;
+      is_escaped = c == '\\' && !is_escaped;
+    }
+    return fmt::format("/(?:{})/", text);
+  }
+
   // Returns the rule of a value and its closing tag. Where a schema allows strings, the value is one
   // and has no quotes.
-  std::string tag_value(const Argument& argument, const Json& parameters, const std::string& rule) {
+  std::string tag_value(const ToolDefinition& tool, const Argument& argument,
+                        const Json& parameters, const std::string& rule) {
     constexpr std::string_view kEnd = "\n</parameter>\n";
     const JsonTypes types = types_of(*argument.property, parameters);
     if (types == kAnyType || (types & kStringType) == 0) {
@@ -256,7 +273,9 @@ class AnswerGrammarWriter {
     }
     const auto choices = string_choices_of(*argument.property, parameters);
     if (!choices) {
-      rules_ += fmt::format("{}_value[suffix={}]: /(?s:.*)/\n", rule, json_string(kEnd));
+      const std::string text =
+          tool.input_regex.empty() ? "/(?s:.*)/" : regex_in_lark(tool.input_regex);
+      rules_ += fmt::format("{}_value[suffix={}]: {}\n", rule, json_string(kEnd), text);
       return rule + "_value";
     }
     std::string texts;

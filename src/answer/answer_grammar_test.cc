@@ -100,6 +100,43 @@ TEST_F(AnswerGrammarTest, StringsBetweenTagsHaveNoQuotes) {
   EXPECT_FALSE(takes_value("c", "three"));
 }
 
+// A custom tool's regular expression holds the whole input, wherever the syntax writes it.
+TEST_F(AnswerGrammarTest, ARegexHoldsTheInputOfACustomTool) {
+  ToolDefinition tool = {
+      .name = "f",
+      .parameters_json = R"({"properties": {"input": {"type": "string"}}, "required": ["input"]})",
+      .is_strict = true,
+      .is_custom = true,
+      .input_regex = "a/b|\\/\"\n?[^/]"};
+  const std::tuple<ToolSyntax, std::string, std::string, bool> cases[] = {
+      {ToolSyntax::kHermes, "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"input\": \"",
+       "\"}}\n</tool_call>", true},
+      {ToolSyntax::kQwenXml, "<tool_call>\n<function=f>\n<parameter=input>\n",
+       "\n</parameter>\n</function>\n</tool_call>", false},
+      {ToolSyntax::kLlama3, R"({"name": "f", "parameters": {"input": ")", "\"}}", true},
+      {ToolSyntax::kPythonic, "[f(input=\"", "\")]", true},
+      {ToolSyntax::kMistral, R"([TOOL_CALLS][{"name": "f", "arguments": {"input": ")", "\"}}]",
+       true},
+      {ToolSyntax::kMistralV11, R"([TOOL_CALLS]f[ARGS]{"input": ")", "\"}", true},
+  };
+  for (const auto& [syntax, begin, end, is_quoted] : cases) {
+    for (const bool may_hold_prose : {false, true}) {
+      AnswerGrammarOptions each = options(syntax);
+      each.may_hold_prose = may_hold_prose;
+      const std::string grammar = answer_grammar(std::span(&tool, 1), each);
+      const auto takes_input = [&, begin = begin, end = end,
+                                is_quoted = is_quoted](const std::string& input) {
+        const std::string quoted = json_string(input);
+        const std::string written = is_quoted ? quoted.substr(1, quoted.size() - 2) : input;
+        return takes_whole(GrammarKind::kAnswer, grammar, begin + written + end);
+      };
+      for (const char* input : {"a/b", "/\"c", "/\"\nc"}) EXPECT_TRUE(takes_input(input)) << input;
+      for (const char* input : {"", "a", "a/b ", "xa/b", "/\"/"})
+        EXPECT_FALSE(takes_input(input)) << input;
+    }
+  }
+}
+
 TEST_F(AnswerGrammarTest, OneCallWhereOneIsWanted) {
   AnswerGrammarOptions one = options(ToolSyntax::kLlama3);
   one.has_one_call = true;

@@ -8,10 +8,15 @@
 
 namespace pagoda {
 
+// The only argument of a custom tool.
+inline constexpr std::string_view kCustomInput = "input";
+
 struct ToolDefinition {
   std::string name;
   std::string parameters_json;  // a JSON Schema, an object; "": the function has none
   bool is_strict = false;       // arguments must fit the schema, even if calls are optional
+  bool is_custom = false;       // the client gets the text of kCustomInput instead of arguments
+  std::string input_regex;      // of a custom tool: the whole input matches it; "": any text
 };
 
 // Returns the tool with a name; null if there is none.

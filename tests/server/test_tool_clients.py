@@ -17,6 +17,8 @@ FLAT_TOOLS = [{"type": "function", **TOOLS[0]["function"], "strict": False}]
 ARGUMENTS = {"city": "Zürich"}
 CALL = f'<tool_call>{{"name": "get_weather", "arguments": {json.dumps(ARGUMENTS, ensure_ascii=False)}}}</tool_call>'
 SAY_CALL = [{"role": "user", "content": f"say Look: {CALL}{CALL}"}]
+PATCH = 'a\n"b"'
+SAY_PATCH = [{"role": "user", "content": f'say <tool_call>{{"name": "patch", "arguments": {json.dumps({"input": PATCH})}}}</tool_call>'}]
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +69,17 @@ def test_choices_of_tools(client):
     assert len(one.choices[0].message.tool_calls) == 1
 
 
+def test_a_custom_tool_of_a_chat(client):
+    tools = [{"type": "custom", "custom": {"name": "patch", "format": {"type": "text"}}}, *TOOLS]
+    choice = client.chat.completions.create(model=MODEL, messages=SAY_PATCH, tools=tools).choices[0]
+    call = choice.message.tool_calls[0]
+    assert choice.finish_reason == "tool_calls" and call.type == "custom"
+    assert call.custom.name == "patch" and call.custom.input == PATCH
+    turn = [choice.message, {"role": "tool", "tool_call_id": call.id, "content": "done"}, {"role": "user", "content": "say thanks"}]
+    answer = client.chat.completions.create(model=MODEL, messages=[*SAY_PATCH, *turn], tools=tools)
+    assert answer.choices[0].message.content == "thanks"
+
+
 def test_a_response(client):
     response = client.responses.create(model=MODEL, input="say hello", instructions="Be kind.")
     assert response.output_text == "hello" and response.status == "completed"
@@ -108,6 +121,20 @@ def test_a_streamed_response(client):
     assert response.output_text == "Look:" and len(response.output) == 3
     text = "".join(event.delta for event in events if event.type == "response.output_text.delta")
     assert text == "Look:"
+
+
+def test_a_custom_tool_of_a_response(client):
+    grammar = {"type": "grammar", "syntax": "regex", "definition": "(?s).*"}
+    tools = [{"type": "custom", "name": "patch", "format": grammar}, *FLAT_TOOLS]
+    with client.responses.stream(model=MODEL, input=SAY_PATCH, tools=tools) as stream:
+        deltas = [event.delta for event in stream if event.type == "response.custom_tool_call_input.delta"]
+        response = stream.get_final_response()
+    call = response.output[0]
+    assert call.type == "custom_tool_call" and call.name == "patch" and call.input == "".join(deltas) == PATCH
+    output = {"type": "custom_tool_call_output", "call_id": call.call_id, "output": "done"}
+    turn = [output, {"role": "user", "content": "say thanks"}]
+    for more in ({"input": [*SAY_PATCH, call, *turn]}, {"input": turn, "previous_response_id": response.id}):
+        assert client.responses.create(model=MODEL, tools=tools, **more).output_text == "thanks"
 
 
 class Place(BaseModel):

@@ -37,15 +37,19 @@ void tell_thought(const std::string& thought, json& message) {
   for (const char* name : {"reasoning_content", "reasoning"}) message[name] = thought;
 }
 
-json call_json(const std::string& id, const std::string& name, const std::string& arguments) {
-  return {
-      {"id", id}, {"type", "function"}, {"function", {{"name", name}, {"arguments", arguments}}}};
+// Returns a call. `text`: its arguments, or a custom tool's input.
+json call_json(bool is_custom, const std::string& id, const std::string& name,
+               const std::string& text) {
+  const char* type = is_custom ? "custom" : "function";
+  const char* key = is_custom ? "input" : "arguments";
+  return {{"id", id}, {"type", type}, {type, {{"name", name}, {key, text}}}};
 }
 
 }  // namespace
 
 std::vector<AnswerPart> ChoiceReader::parts_of(const TextPiece& piece) {
   std::vector<AnswerPart> parts = reader_.parts_of(piece);
+  custom_calls_.tell_inputs(parts);
   // A piece's tokens belong to its first part.
   if (!parts.empty() && parts.front().kind == Kind::kThought)
     num_thought_tokens_ += static_cast<int>(piece.token_ids.size());
@@ -98,9 +102,14 @@ void PendingChat::append_part(Choice& choice, AnswerPart part) const {
     case Kind::kThought:
       choice.thought += part.text;
       break;
-    case Kind::kCall:
-      choice.calls.push_back({.id = make_call_id(model_), .name = std::move(part.text)});
+    case Kind::kCall: {
+      const bool is_custom = choice.reader.custom_calls().has(part.text);
+      choice.calls.push_back({.id = make_call_id(model_),
+                              .name = std::move(part.text),
+                              .arguments = {},
+                              .is_custom = is_custom});
       break;
+    }
     case Kind::kArguments:
       choice.calls.back().arguments += part.text;
       break;
@@ -120,7 +129,7 @@ json PendingChat::message_json(const Choice& choice) const {
     return message;
   }
   for (const Call& call : choice.calls)
-    message["tool_calls"].push_back(call_json(call.id, call.name, call.arguments));
+    message["tool_calls"].push_back(call_json(call.is_custom, call.id, call.name, call.arguments));
   return message;
 }
 
@@ -234,11 +243,15 @@ json ChatStream::delta_of(Choice& choice, AnswerPart part) const {
     }
     case Kind::kCall:
       ++choice.num_calls;
-      return call_delta(choice, call_json(make_call_id(model_), part.text, ""));
+      choice.has_custom_call = choice.reader.custom_calls().has(part.text);
+      return call_delta(choice,
+                        call_json(choice.has_custom_call, make_call_id(model_), part.text, ""));
     case Kind::kArguments:
     case Kind::kCallEnd:
       break;
   }
+  if (choice.has_custom_call)
+    return call_delta(choice, {{"custom", {{"input", std::move(part.text)}}}});
   return call_delta(choice, {{"function", {{"arguments", std::move(part.text)}}}});
 }
 

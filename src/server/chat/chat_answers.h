@@ -10,6 +10,7 @@
 #include "core/json.h"
 #include "server/base/http_message.h"
 #include "server/chat/chat_job.h"
+#include "server/chat/custom_calls.h"
 #include "server/generation/generation_group.h"
 #include "server/generation/token_logprobs.h"
 #include "serving/answer_reader.h"
@@ -23,19 +24,23 @@ class ChoiceReader {
  public:
   explicit ChoiceReader(const ChatJob& job)
       : reader_(job.parsing),
+        custom_calls_(job.has_custom_calls && job.parsing ? job.parsing->tools : nullptr),
         is_thought_told_(job.is_thought_told),
         has_functions_(job.has_functions) {}
 
-  // Returns the parts that the next piece yields. The last piece yields all that remain.
+  // Returns the parts that the next piece yields. The last piece yields all that remain. The
+  // arguments of a custom tool are its input.
   std::vector<AnswerPart> parts_of(const TextPiece& piece);
   // Returns OpenAI's finish_reason: tool_calls if an answer stops after calls that are all whole.
   nlohmann::json finish_reason(FinishReason reason) const;
   bool has_calls() const { return reader_.has_calls(); }
+  const CustomCalls& custom_calls() const { return custom_calls_; }
   // Returns the number of tokens of thoughts so far, told or not.
   int num_thought_tokens() const { return num_thought_tokens_; }
 
  private:
   AnswerReader reader_;
+  CustomCalls custom_calls_;
   bool is_thought_told_;
   bool has_functions_;
   int num_thought_tokens_ = 0;
@@ -51,7 +56,9 @@ class PendingChat : public PendingReply {
 
  private:
   struct Call {
-    std::string id, name, arguments;
+    std::string id, name;
+    std::string arguments;  // or a custom tool's input
+    bool is_custom = false;
   };
   struct Choice {
     ChoiceReader reader;
@@ -95,6 +102,7 @@ class ChatStream : public EventStream {
     AnswerContent joiner;
     bool has_role = false;
     int num_calls = 0;
+    bool has_custom_call = false;  // the latest call is one of a custom tool
   };
 
   std::string role_event(int index);

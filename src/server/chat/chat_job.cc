@@ -30,7 +30,8 @@ std::int64_t ChatJob::num_kept_bytes() const {
   std::size_t num_bytes = prompt_token_ids.size() * sizeof(int) + echoed.size();
   if (parsing && parsing->tools) {
     for (const ToolDefinition& tool : *parsing->tools)
-      num_bytes += sizeof(tool) + tool.name.size() + tool.parameters_json.size();
+      num_bytes +=
+          sizeof(tool) + tool.name.size() + tool.parameters_json.size() + tool.input_regex.size();
   }
   return GenerationJob::num_kept_bytes() + static_cast<std::int64_t>(num_bytes);
 }

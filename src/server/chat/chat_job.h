@@ -21,8 +21,9 @@ namespace pagoda {
 struct ChatJob : GenerationJob {
   bool logprobs = false;
   int top_logprobs = 0;
-  bool is_thought_told = true;  // false: thoughts are left out of the answer
-  bool has_functions = false;   // the answer's call is a function_call: ToolUse::are_functions
+  bool is_thought_told = true;    // false: thoughts are left out of the answer
+  bool has_functions = false;     // the answer's call is a function_call: ToolUse::are_functions
+  bool has_custom_calls = false;  // calls of custom tools have an input instead of arguments
   AnswerIdentity identity;
   std::vector<int> prompt_token_ids;  // kept after submission only if the answer repeats them
   bool repeats_prompt_ids = false;    // the answer holds prompt_token_ids

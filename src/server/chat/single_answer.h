@@ -29,6 +29,7 @@ class SingleAnswer {
   const Usage& usage() const { return group_->usage(); }
   bool is_cut_off() const { return last_.finish_reason == FinishReason::kLength; }
   bool has_calls() const { return reader_.has_calls(); }
+  const CustomCalls& custom_calls() const { return reader_.custom_calls(); }
   // Returns the stop string that ended the answer, if one did.
   const std::optional<std::string>& stop_string() const { return last_.stop_string; }
   int num_thought_tokens() const { return reader_.num_thought_tokens(); }

@@ -86,32 +86,45 @@ constexpr std::string_view kTemplateKwargsSchema =
     R"({"type": "object", "propertyNames": {"not": {"enum":
         ["messages", "tools", "documents", "add_generation_prompt"]}}})";
 
-// Calls in a message: a function's name, with its arguments. A model's calls may be broken off, so
-// that any value may be sent back (serving/call_completion.h).
+// Calls in a message: a function's name with its arguments, or a custom tool's with its input. A
+// model's calls may be broken off, so that any value may be sent back as arguments
+// (serving/call_completion.h).
 constexpr std::string_view kToolCallsSchema =
-    R"({"type": "array", "maxItems": 1024, "items": {"type": "object", "required": ["function"], "properties": {
-        "id": {"type": ["string", "null"], "maxLength": 16777216}, "type": {"enum": ["function", null]},
-        "function": {"type": "object", "required": ["name"], "properties": {
-          "name": {"type": "string", "maxLength": 16777216},
-          "arguments": {"anyOf": [{"type": "string", "maxLength": 16777216}, {"not": {"type": "string"}}]}}}}}})";
+    R"({"type": "array", "maxItems": 1024, "items": {"anyOf": [
+        {"type": "object", "required": ["function"], "properties": {
+          "id": {"type": ["string", "null"], "maxLength": 16777216}, "type": {"enum": ["function", null]},
+          "function": {"type": "object", "required": ["name"], "properties": {
+            "name": {"type": "string", "maxLength": 16777216},
+            "arguments": {"anyOf": [{"type": "string", "maxLength": 16777216}, {"not": {"type": "string"}}]}}}}},
+        {"type": "object", "required": ["type", "custom"], "properties": {
+          "id": {"type": ["string", "null"], "maxLength": 16777216}, "type": {"const": "custom"},
+          "custom": {"type": "object", "required": ["name", "input"], "properties": {
+            "name": {"type": "string", "maxLength": 16777216}, "input": {"type": "string", "maxLength": 16777216}}}}}]}})";
 constexpr std::size_t kMaxToolCalls = 1024;
 
 ApiError tool_call_error(std::string_view rest) {
   return bad_request("tool_calls", fmt::format("'tool_calls{}", rest));
 }
 
+MaybeError check_custom_call(const RequestJson& call) {
+  const RequestJson& custom = value_of(call, "custom");
+  if (custom.is_object() && value_of(custom, "name").is_string() &&
+      value_of(custom, "input").is_string())
+    return {};
+  return tool_call_error("[].custom': expected an object with a 'name' and an 'input'");
+}
+
 MaybeError check_tool_call(const RequestJson& call) {
   if (!call.is_object()) return tool_call_error("': expected a list of objects");
-  const auto function = call.find("function");
-  if (function == call.end() || !function->is_object() || !function->contains("name") ||
-      !function->at("name").is_string())
+  const RequestJson& id = value_of(call, "id");
+  if (!id.is_null() && !id.is_string()) return tool_call_error("[].id': expected a string");
+  const RequestJson& type = value_of(call, "type");
+  if (type == RequestJson("custom")) return check_custom_call(call);
+  const RequestJson& function = value_of(call, "function");
+  if (!function.is_object() || !value_of(function, "name").is_string())
     return tool_call_error("[].function': expected an object with a 'name'");
-  const auto id = call.find("id");
-  if (id != call.end() && !id->is_null() && !id->is_string())
-    return tool_call_error("[].id': expected a string");
-  const auto type = call.find("type");
-  if (type != call.end() && !type->is_null() && *type != RequestJson("function"))
-    return tool_call_error("[].type': expected 'function'");
+  if (!type.is_null() && type != RequestJson("function"))
+    return tool_call_error("[].type': expected 'function' or 'custom'");
   return {};
 }
 

@@ -2,15 +2,27 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "answer/tool_definition.h"
 #include "core/json.h"
 #include "server/fields/field_reader.h"
 
 namespace pagoda {
 namespace {
 
+bool is_custom(const RequestJson& call) {
+  return value_of(call, "type") == RequestJson("custom");
+}
+
 // Returns whether a message has OpenAI's older form of a call, or of its result.
 bool is_of_function(const RequestJson& message) {
   return message.at("role") == "function" || value_of(message, "function_call").is_object();
+}
+
+bool has_custom_call(const RequestJson& message) {
+  const RequestJson& calls = value_of(message, "tool_calls");
+  return calls.is_array() && std::any_of(calls.begin(), calls.end(), is_custom);
 }
 
 bool has_one_thought_name(const RequestJson& message) {
@@ -25,15 +37,32 @@ void name_thought_twice(RequestJson& message) {
   message[std::string(kThoughtNames[1 - given])] = std::move(thought);
 }
 
+// Makes calls of custom tools calls of functions whose only argument is the input.
+void make_functions(RequestJson& calls) {
+  for (RequestJson& call : calls) {
+    if (!is_custom(call)) continue;
+    const RequestJson& custom = call.at("custom");
+    RequestJson arguments = RequestJson::object();
+    arguments[std::string(kCustomInput)] = custom.at("input");
+    RequestJson function = {{"name", custom.at("name")}, {"arguments", std::move(arguments)}};
+    call["type"] = "function";
+    call["function"] = std::move(function);
+    call.erase("custom");
+  }
+}
+
 class MessageRewriter {
  public:
   std::string text_of(std::size_t index, const RequestJson& message) {
-    if (!is_of_function(message) && !has_one_thought_name(message)) return json_text(message);
+    const bool is_kept =
+        !is_of_function(message) && !has_custom_call(message) && !has_one_thought_name(message);
+    if (is_kept) return json_text(message);
     return json_text(rewritten(index, message));
   }
 
  private:
   RequestJson rewritten(std::size_t index, RequestJson message) {
+    if (has_custom_call(message)) make_functions(message["tool_calls"]);
     if (is_of_function(message)) make_tools(index, message);
     if (has_one_thought_name(message)) name_thought_twice(message);
     return message;

@@ -12,8 +12,8 @@ namespace pagoda {
 // The names of an assistant's thought. Templates get both, since each reads one of them.
 inline constexpr std::array<std::string_view, 2> kThoughtNames = {"reasoning_content", "reasoning"};
 
-// Returns checked messages as JSON text. OpenAI's older calls of functions become calls of tools. A
-// message that needs no change stays as it was sent.
+// Returns checked messages as JSON text. OpenAI's older calls of functions and calls of custom tools
+// become calls of functions. A message that needs no change stays as it was sent.
 std::string messages_for_templates(const RequestJson& messages);
 
 }  // namespace pagoda

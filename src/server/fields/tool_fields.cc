@@ -8,6 +8,7 @@
 #include "core/json.h"
 #include "server/base/json_body.h"
 #include "server/base/request_json.h"
+#include "server/fields/custom_tools.h"
 
 namespace pagoda {
 namespace {
@@ -17,23 +18,31 @@ using MaybeError = std::optional<ApiError>;
 // The characters of a function's name: OpenAI's, and those with which MCP clients join two names.
 constexpr std::string_view kNamePattern = "^[A-Za-z0-9_.:/-]+$";
 
-constexpr std::string_view kFunctionProperties =
+constexpr std::string_view kNameProperties =
     R"("name": {"type": "string", "minLength": 1, "maxLength": 256, "pattern": "^[A-Za-z0-9_.:/-]+$"},
-       "description": {"type": ["string", "null"], "maxLength": 16777216},
-       "parameters": {"type": ["object", "null"]},
-       "strict": {"type": ["boolean", "null"]})";
+       "description": {"type": ["string", "null"], "maxLength": 16777216})";
+constexpr std::string_view kParameterProperties =
+    R"("parameters": {"type": ["object", "null"]}, "strict": {"type": ["boolean", "null"]})";
 
 std::string_view tools_schema(ToolShape shape) {
   constexpr std::string_view kList =
-      R"({{"type": "array", "maxItems": 1024, "items": {{"title": "{}", "type": "object",
-          "required": ["type", "{}"], "properties": {{"type": {{"const": "function"}}, {}}}}}}})";
-  static const std::string nested = fmt::format(
-      kList, "FunctionTool", "function",
-      fmt::format(
-          R"("function": {{"title": "FunctionDefinition", "type": "object", "required": ["name"], "properties": {{{}}}}})",
-          kFunctionProperties));
+      R"({{"type": "array", "maxItems": 1024, "items": {{"anyOf": [{}, {}]}}}})";
+  constexpr std::string_view kTool =
+      R"({{"title": "{}", "type": "object", "required": ["type", "{}"], "properties": {{"type": {{"const": "{}"}}, {}}}}})";
+  constexpr std::string_view kNested =
+      R"("{}": {{"title": "{}", "type": "object", "required": ["name"], "properties": {{{}}}}})";
+  static const std::string custom =
+      fmt::format("{}, \"format\": {}", kNameProperties, custom_format_schema());
+  static const std::string function = fmt::format("{}, {}", kNameProperties, kParameterProperties);
+  static const std::string nested =
+      fmt::format(kList,
+                  fmt::format(kTool, "FunctionTool", "function", "function",
+                              fmt::format(kNested, "function", "FunctionDefinition", function)),
+                  fmt::format(kTool, "CustomTool", "custom", "custom",
+                              fmt::format(kNested, "custom", "CustomDefinition", custom)));
   static const std::string flat =
-      fmt::format(kList, "FlatFunctionTool", "name", kFunctionProperties);
+      fmt::format(kList, fmt::format(kTool, "FlatFunctionTool", "name", "function", function),
+                  fmt::format(kTool, "FlatCustomTool", "name", "custom", custom));
   return shape == ToolShape::kNested ? nested : flat;
 }
 
@@ -90,29 +99,50 @@ MaybeError read_function(std::size_t index, std::string_view at, const RequestJs
   return {};
 }
 
-// Returns a flat tool in the nested form of chats.
-RequestJson nested(const RequestJson& flat) {
-  RequestJson function = flat;
-  function.erase("type");
-  return {{"type", "function"}, {"function", std::move(function)}};
+RequestJson without_type(RequestJson flat) {
+  flat.erase("type");
+  return flat;
+}
+
+// Reads a tool, and appends the form in which templates show it to `shown`.
+MaybeError read_tool(std::size_t index, const RequestJson& value, ToolShape shape, ToolUse& use,
+                     RequestJson& shown) {
+  const RequestJson& type = value_of(value, "type");
+  const bool is_custom = type == RequestJson("custom");
+  if (!is_custom && type != RequestJson("function")) {
+    return tool_error(index,
+                      fmt::format(".type': expected function or custom, got {}", json_text(type)));
+  }
+  const bool is_flat = shape == ToolShape::kFlat;
+  const std::string_view key = is_custom ? "custom" : "function";
+  const std::string at = is_flat ? "" : fmt::format(".{}", key);
+  const RequestJson& said = is_flat ? value : value_of(value, key);
+  if (!said.is_object()) return tool_error(index, at + "': expected an object");
+  ToolDefinition& tool = use.tools.emplace_back();
+  if (!is_custom) {
+    if (auto error = read_function(index, at, said, tool)) return error;
+    shown.push_back(is_flat ? RequestJson{{"type", "function"}, {"function", without_type(value)}}
+                            : value);
+    return {};
+  }
+  CustomTool custom;
+  if (auto error = read_custom_tool(fmt::format("tools[{}]{}", index, at), said, custom))
+    return error;
+  if (auto error = read_function(index, at, custom.function, tool)) return error;
+  tool.is_custom = true;
+  tool.is_strict = true;  // arguments without an input could not be told
+  tool.input_regex = std::move(custom.regex);
+  shown.push_back({{"type", "function"}, {"function", std::move(custom.function)}});
+  return {};
 }
 
 }  // namespace
 
 bool is_hosted_type(const RequestJson& type) {
-  constexpr std::string_view kTypes[] = {"apply_patch",
-                                         "code_interpreter",
-                                         "computer",
-                                         "computer_use_preview",
-                                         "custom",
-                                         "file_search",
-                                         "image_generation",
-                                         "local_shell",
-                                         "mcp",
-                                         "namespace",
-                                         "programmatic_tool_calling",
-                                         "shell",
-                                         "tool_search"};
+  constexpr std::string_view kTypes[] = {
+      "apply_patch", "code_interpreter",          "computer",    "computer_use_preview",
+      "file_search", "image_generation",          "local_shell", "mcp",
+      "namespace",   "programmatic_tool_calling", "shell",       "tool_search"};
   // Its newer versions have names with a date.
   constexpr std::string_view kSearch = "web_search";
   if (!type.is_string()) return false;
@@ -123,9 +153,12 @@ bool is_hosted_type(const RequestJson& type) {
 
 namespace {
 
-bool has_function(const RequestJson& tools) {
+// Returns whether a tool of a list is a function, or custom.
+bool has_served_tool(const RequestJson& tools) {
   return std::any_of(tools.begin(), tools.end(), [](const RequestJson& tool) {
-    return tool.is_object() && value_of(tool, "type") == RequestJson("function");
+    if (!tool.is_object()) return false;
+    const RequestJson& type = value_of(tool, "type");
+    return type == RequestJson("function") || type == RequestJson("custom");
   });
 }
 
@@ -137,22 +170,13 @@ std::optional<ApiError> read_tools(const RequestJson& value, ToolShape shape, To
     return bad_request("tools", fmt::format("'tools': expected at most {} tools, got {}", kMaxTools,
                                             value.size()));
   }
-  const bool is_flat = shape == ToolShape::kFlat;
-  const bool passes_over = is_flat && has_function(value);
+  const bool passes_over = shape == ToolShape::kFlat && has_served_tool(value);
   RequestJson tools = RequestJson::array();
   for (std::size_t i = 0; i < value.size(); ++i) {
     if (!value[i].is_object())
       return tool_error(i, fmt::format("': expected an object, got {}", type_in_words(value[i])));
-    const RequestJson& type = value_of(value[i], "type");
-    if (passes_over && is_hosted_type(type)) continue;
-    if (type != RequestJson("function"))
-      return tool_error(i, fmt::format(".type': expected function, got {}", json_text(type)));
-    const RequestJson& function = is_flat ? value[i] : value_of(value[i], "function");
-    if (!function.is_object()) return tool_error(i, ".function': expected an object");
-    if (auto error =
-            read_function(i, is_flat ? "" : ".function", function, use.tools.emplace_back()))
-      return error;
-    tools.push_back(is_flat ? nested(value[i]) : value[i]);
+    if (passes_over && is_hosted_type(value_of(value[i], "type"))) continue;
+    if (auto error = read_tool(i, value[i], shape, use, tools)) return error;
   }
   if (!tools.empty()) use.tools_json = json_text(tools);
   return {};
@@ -169,12 +193,16 @@ std::string_view example_of(ToolShape shape) {
                                    : R"({"type": "function", "function": {"name": ...}})";
 }
 
-// Returns the function's name in a value of example_of()'s form; nullopt for other values.
-std::optional<std::string> named_function(const RequestJson& value, ToolShape shape) {
-  if (!value.is_object() || value_of(value, "type") != RequestJson("function")) return {};
-  const RequestJson& function = shape == ToolShape::kFlat ? value : value_of(value, "function");
-  if (!function.is_object() || !value_of(function, "name").is_string()) return {};
-  return value_of(function, "name").get<std::string>();
+// Returns the tool's name in a value of example_of()'s form, where custom tools have their type;
+// nullopt for other values.
+std::optional<std::string> named_tool(const RequestJson& value, ToolShape shape) {
+  if (!value.is_object()) return {};
+  const bool is_custom = value_of(value, "type") == RequestJson("custom");
+  if (!is_custom && value_of(value, "type") != RequestJson("function")) return {};
+  const char* key = is_custom ? "custom" : "function";
+  const RequestJson& tool = shape == ToolShape::kFlat ? value : value_of(value, key);
+  if (!tool.is_object() || !value_of(tool, "name").is_string()) return {};
+  return value_of(tool, "name").get<std::string>();
 }
 
 // Reads a choice {"mode": ..., "tools": [...]}. `at`: its path in tool_choice. The request's tools
@@ -194,7 +222,7 @@ MaybeError read_allowed(const RequestJson& choice, std::string_view at, ToolShap
     return wrong(".tools", fmt::format("a list of at most {} functions", kMaxTools));
   if (must_call && tools.empty()) return wrong(".tools", "at least one function");
   for (std::size_t i = 0; i < tools.size(); ++i) {
-    auto name = named_function(tools[i], shape);
+    auto name = named_tool(tools[i], shape);
     if (!name)
       return wrong(fmt::format(".tools[{}]", i),
                    fmt::format("a function as {}", example_of(shape)));
@@ -213,7 +241,7 @@ MaybeError read_tool_choice(const RequestJson& value, ToolShape shape, ToolUse& 
     use.mode = ToolMode::kAuto;
   } else if (value == RequestJson("required")) {
     use.mode = ToolMode::kRequired;
-  } else if (auto name = named_function(value, shape)) {
+  } else if (auto name = named_tool(value, shape)) {
     use.mode = ToolMode::kRequired;
     use.function = *std::move(name);
   } else if (value.is_object() && value_of(value, "type") == RequestJson("allowed_tools")) {
@@ -274,8 +302,8 @@ MaybeError read_function_call(const RequestJson& value, ToolUse& use) {
 void add_function_fields(ToolUse& use, std::vector<Field>& table) {
   static const std::string schema = fmt::format(
       R"({{"type": "array", "maxItems": {}, "items": {{"type": "object", "required": ["name"],
-          "properties": {{{}}}}}}})",
-      kMaxTools, kFunctionProperties);
+          "properties": {{{}, {}}}}}}})",
+      kMaxTools, kNameProperties, kParameterProperties);
   table.push_back(custom_field("functions", use, read_functions, schema));
   table.back().description = "Older name of tools; the answer then has a function_call.";
   table.push_back(
@@ -293,7 +321,8 @@ std::vector<Field> tool_field_table(ToolUse& use, ToolShape shape) {
                                return read_tools(value, shape, use);
                              },
                              tools_schema(shape)},
-       .description = "Functions that the model may call."},
+       .description =
+           "Functions that the model may call, and custom tools, which it calls with a text."},
       {.name = "tool_choice",
        .target = CustomField{[&use, shape](std::string_view, const RequestJson& value) {
                                return read_tool_choice(value, shape, use);

@@ -15,15 +15,15 @@ inline constexpr std::size_t kMaxTools = 1024;
 inline constexpr std::size_t kMaxFunctionNameChars = 256;
 
 // The shape of a function in a tool: {"type": "function", "function": {"name": ...}} in chats,
-// {"type": "function", "name": ...} in /v1/responses.
+// {"type": "function", "name": ...} in /v1/responses. Custom tools have the same shapes.
 enum class ToolShape : std::uint8_t { kNested, kFlat };
 
-// Returns whether a tool's type is one of OpenAI's whose calls are no function calls: its servers
-// run them, or a client does that knows the type.
+// Returns whether a tool's type is one of OpenAI's that is not served: its servers run such tools,
+// or a client does that knows the type.
 bool is_hosted_type(const RequestJson& type);
 
 // Reads `tools` alone. Of flat tools, those of hosted types are passed over if there is a function
-// too.
+// or a custom tool too.
 std::optional<ApiError> read_tools(const RequestJson& value, ToolShape shape, ToolUse& use);
 // Returns the fields, which point into `use`: it must outlive the result.
 std::vector<Field> tool_field_table(ToolUse& use, ToolShape shape);

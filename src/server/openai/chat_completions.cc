@@ -10,6 +10,7 @@ ApiResult<std::unique_ptr<ChatJob>> read_job(ApiService& service, const HttpRequ
   auto read = read_logged(service, read_chat_request, request.body);
   if (!read.ok()) return std::move(read).error();
   auto job = std::make_unique<ChatJob>();
+  job->has_custom_calls = true;
   if (auto error = prepare_chat(service, request.origin(), *read, "chatcmpl-", *job))
     return std::move(*error);
   return job;

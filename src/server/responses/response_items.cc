@@ -162,7 +162,10 @@ class MessageBuilder {
       if (!value_of(item, key).is_string())
         return item_error(index, fmt::format(".{}': expected a string", key));
     }
-    push_call(item.at("call_id"), item.at("name"), {{"input", item.at("input")}});
+    assistant()["tool_calls"].push_back(
+        {{"id", item.at("call_id")},
+         {"type", "custom"},
+         {"custom", {{"name", item.at("name")}, {"input", item.at("input")}}}});
     return {};
   }
 
@@ -264,6 +267,10 @@ std::string_view input_schema() {
             "type": {{"const": "function_call"}}, "call_id": {0}, "name": {0}, "arguments": {0}}}}},
           {{"type": "object", "required": ["type", "call_id"], "properties": {{
             "type": {{"const": "function_call_output"}}, "call_id": {0}, "output": {{"anyOf": [{1}, {{"type": "null"}}]}}}}}},
+          {{"type": "object", "required": ["type", "call_id", "name", "input"], "properties": {{
+            "type": {{"const": "custom_tool_call"}}, "call_id": {0}, "name": {0}, "input": {0}}}}},
+          {{"type": "object", "required": ["type", "call_id"], "properties": {{
+            "type": {{"const": "custom_tool_call_output"}}, "call_id": {0}, "output": {{"anyOf": [{1}, {{"type": "null"}}]}}}}}},
           {{"type": "object", "required": ["type"], "properties": {{"type": {{"const": "reasoning"}},
             "summary": {{"anyOf": [{1}, {{"type": "null"}}]}}, "content": {{"anyOf": [{1}, {{"type": "null"}}]}}}}}}]}}}}]}})",
         text, texts, kMaxInputItems);

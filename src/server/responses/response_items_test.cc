@@ -92,7 +92,7 @@ TEST(ResponseItems, WhatIsNotReadIsNamed) {
 TEST(ResponseItems, ToolsThatOthersRunArePassedOverBesideFunctions) {
   ApiClient client;
   const json tools = parse_json(R"([{"type": "web_search"}, {"type": "function", "name": "f"},
-      {"type": "custom", "name": "patch"}, {"type": "namespace", "name": "n", "tools": []}])");
+      {"type": "local_shell"}, {"type": "namespace", "name": "n", "tools": []}])");
   const json body =
       client.answer(kItemsPath, json_text(json{{"input", "say a"}, {"tools", tools}}));
   EXPECT_EQ(body.at("tools"), tools);
@@ -102,7 +102,7 @@ TEST(ResponseItems, ToolsThatOthersRunArePassedOverBesideFunctions) {
 {"name": "f")"));
   const json alone = {{"input", "a"}, {"tools", json::array({tools[0]})}};
   EXPECT_EQ(client.refusal(kItemsPath, json_text(alone)).at("message"),
-            R"('tools[0].type': expected function, got "web_search")");
+            R"('tools[0].type': expected function or custom, got "web_search")");
 }
 
 }  // namespace

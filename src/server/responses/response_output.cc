@@ -8,6 +8,9 @@ namespace {
 using Kind = AnswerPart::Kind;
 using Json = ResponseOutput::Json;
 
+constexpr const char* kFunctionCall = "function_call";
+constexpr const char* kCustomCall = "custom_tool_call";
+
 Json thought_part(const std::string& text) {
   return {{"type", "reasoning_text"}, {"text", text}};
 }
@@ -28,7 +31,8 @@ void ResponseOutput::add(const AnswerPart& part, std::vector<Json>& events) {
   item_text_ += part.text;
   Json delta;
   if (is_arguments) {
-    delta = event("response.function_call_arguments.delta");
+    delta = event(is_custom_ ? "response.custom_tool_call_input.delta"
+                             : "response.function_call_arguments.delta");
   } else if (part.kind == Kind::kThought) {
     delta = event_of_part("response.reasoning_text.delta");
   } else {
@@ -51,8 +55,13 @@ void ResponseOutput::open(Kind kind, const std::string& name, std::vector<Json>&
   item_text_.clear();
   const auto id = [this](std::string_view of) { return item_id(of, response_id_, items_.size()); };
   if (kind == Kind::kCall) {
-    item_ = {{"id", id("fc")}, {"type", "function_call"}, {"call_id", id("call")},
-             {"name", name},   {"arguments", ""},         {"status", "in_progress"}};
+    is_custom_ = custom_calls_.has(name);
+    item_ = {{"id", id(is_custom_ ? "ctc" : "fc")},
+             {"type", is_custom_ ? kCustomCall : kFunctionCall},
+             {"call_id", id("call")},
+             {"name", name},
+             {is_custom_ ? "input" : "arguments", ""},
+             {"status", "in_progress"}};
   } else if (kind == Kind::kThought) {
     item_ = {{"id", id("rs")},
              {"type", "reasoning"},
@@ -82,7 +91,12 @@ void ResponseOutput::close(std::string_view status, std::vector<Json>& events) {
 }
 
 void ResponseOutput::end_item(std::string_view status, std::vector<Json>& events) {
-  if (kind_ == Kind::kCall) {
+  if (kind_ == Kind::kCall && is_custom_) {
+    item_["input"] = item_text_;
+    Json done = event("response.custom_tool_call_input.done");
+    done["input"] = item_text_;
+    events.push_back(std::move(done));
+  } else if (kind_ == Kind::kCall) {
     item_["arguments"] = item_text_;
     Json done = event("response.function_call_arguments.done");
     done["name"] = item_.at("name");
@@ -120,12 +134,14 @@ RequestJson ResponseOutput::message() const {
   std::string thought;
   for (const Json& item : items_) {
     if (item.at("type") == "reasoning") thought += item.at("content").at(0).at("text");
-    if (item.at("type") != "function_call") continue;
+    const bool is_custom = item.at("type") == kCustomCall;
+    if (!is_custom && item.at("type") != kFunctionCall) continue;
     const auto text = [&item](const char* key) { return item.at(key).get<std::string>(); };
-    message["tool_calls"].push_back(
-        {{"id", text("call_id")},
-         {"type", "function"},
-         {"function", {{"name", text("name")}, {"arguments", text("arguments")}}}});
+    const char* type = is_custom ? "custom" : "function";
+    const char* key = is_custom ? "input" : "arguments";
+    message["tool_calls"].push_back({{"id", text("call_id")},
+                                     {"type", type},
+                                     {type, {{"name", text("name")}, {key, text(key)}}}});
   }
   if (!thought.empty()) message["reasoning_content"] = thought;
   return message;

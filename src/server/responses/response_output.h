@@ -10,6 +10,7 @@
 #include "answer/answer_part.h"
 #include "core/json.h"
 #include "server/base/request_json.h"
+#include "server/chat/custom_calls.h"
 
 namespace pagoda {
 
@@ -18,7 +19,9 @@ class ResponseOutput {
  public:
   using Json = nlohmann::json;
 
-  explicit ResponseOutput(std::string response_id) : response_id_(std::move(response_id)) {}
+  // `custom_calls` says which calls are items of custom tools, and must outlive the result.
+  ResponseOutput(std::string response_id, const CustomCalls& custom_calls)
+      : response_id_(std::move(response_id)), custom_calls_(custom_calls) {}
 
   // Adds the next part of the answer, and appends the part's stream events to `events`.
   void add(const AnswerPart& part, std::vector<Json>& events);
@@ -44,9 +47,11 @@ class ResponseOutput {
   Json text_part(const std::string& text, Json logprobs) const;
 
   std::string response_id_;
+  const CustomCalls& custom_calls_;
   Json items_ = Json::array();
   Json item_;                                           // the open item; null: none
   AnswerPart::Kind kind_ = AnswerPart::Kind::kContent;  // of the open item
+  bool is_custom_ = false;                              // the open call is one of a custom tool
   std::string item_text_;
   Json logprobs_ = Json::array();      // of the open item's text
   Json new_logprobs_ = Json::array();  // those that no event has reported

@@ -106,7 +106,7 @@ class ResponseBuilder {
       : job_(std::move(job)),
         naming_{*model.tokenizer, job_->generation.return_tokens_as_token_ids},
         answer_(*job_, std::move(group)),
-        output_(job_->identity.id) {}
+        output_(job_->identity.id, answer_.custom_calls()) {}
 
   // Takes the parts that are ready, and appends their events. Returns the error of a failed answer.
   std::optional<ApiError> take(std::vector<json>& events) {
@@ -315,6 +315,7 @@ ApiResult<std::unique_ptr<ResponseJob>> prepare_response(ApiService& service, As
   request.chat.prompt.is_for_counting = !generates;
   auto job = std::make_unique<ResponseJob>();
   job->service = &service;
+  job->has_custom_calls = true;
   job->earlier = std::move(asked.earlier);
   job->input_json = json_text(request.input);
   job->is_stored = request.is_stored;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -56,14 +57,7 @@ class ItemBuilder {
   void add(const RequestJson& message) {
     const RequestJson& role = value_of(message, "role");
     const RequestJson& content = value_of(message, "content");
-    if (role == RequestJson("tool")) {
-      push({{"id", id("fco")},
-            {"type", "function_call_output"},
-            {"call_id", value_of(message, "tool_call_id")},
-            {"output", content},
-            {"status", "completed"}});
-      return;
-    }
+    if (role == RequestJson("tool")) return add_output(message);
     if (const RequestJson& thought = value_of(message, "reasoning_content"); !thought.is_null()) {
       push({{"id", id("rs")},
             {"type", "reasoning"},
@@ -87,12 +81,35 @@ class ItemBuilder {
 
  private:
   void add_call(const RequestJson& call) {
+    const RequestJson& call_id = value_of(call, "id");
+    if (value_of(call, "type") == RequestJson("custom")) {
+      const RequestJson& custom = call.at("custom");
+      custom_ids_.insert(call_id.get<std::string>());
+      push({{"id", id("ctc")},
+            {"type", "custom_tool_call"},
+            {"call_id", call_id},
+            {"name", value_of(custom, "name")},
+            {"input", value_of(custom, "input")},
+            {"status", "completed"}});
+      return;
+    }
     const RequestJson& function = call.at("function");
+    const RequestJson& arguments = value_of(function, "arguments");
     push({{"id", id("fc")},
           {"type", "function_call"},
-          {"call_id", value_of(call, "id")},
+          {"call_id", call_id},
           {"name", value_of(function, "name")},
-          {"arguments", value_of(function, "arguments")},
+          {"arguments", arguments.is_string() ? arguments : RequestJson(json_text(arguments))},
+          {"status", "completed"}});
+  }
+
+  void add_output(const RequestJson& message) {
+    const RequestJson& call_id = value_of(message, "tool_call_id");
+    const bool is_custom = call_id.is_string() && custom_ids_.contains(call_id.get<std::string>());
+    push({{"id", id(is_custom ? "ctco" : "fco")},
+          {"type", is_custom ? "custom_tool_call_output" : "function_call_output"},
+          {"call_id", call_id},
+          {"output", value_of(message, "content")},
           {"status", "completed"}});
   }
 
@@ -103,6 +120,7 @@ class ItemBuilder {
 
   std::string_view response_id_;
   RequestJson items_ = RequestJson::array();
+  std::set<std::string> custom_ids_;  // of the calls of custom tools
 };
 
 using ItemsById = std::map<std::string, RequestJson>;
