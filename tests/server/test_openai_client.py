@@ -165,7 +165,7 @@ def test_what_is_not_supported_is_named(client, model):
     image = [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,"}}]}]
     with pytest.raises(openai.BadRequestError) as caught:
         client.chat.completions.create(model=model, messages=image)
-    assert "image_url" in caught.value.message
+    assert "images are not read" in caught.value.message
     with pytest.raises(openai.BadRequestError) as caught:
         client.chat.completions.create(model=model, messages=CHAT, response_format={"type": "grammar"})
     assert caught.value.param == "response_format"

@@ -214,7 +214,7 @@ def test_structured_outputs(server, constraint, pattern):
     ({"response_format": as_format({"properties": {"a": {"not": {"pattern": "b"}}}})}, "response_format",
      "#/properties/a"),
     ({"response_format": as_format(5)}, "response_format", "schema"),
-    ({"response_format": {"type": "json_schema"}}, "response_format", "json_schema"),
+    ({"response_format": {"type": "json_schema"}}, "response_format", "'response_format.schema': expected a JSON Schema"),
     ({"response_format": {"type": "xml"}}, "response_format", "xml"),
     ({"structured_outputs": {"regex": "(a"}}, "structured_outputs", "regex"),
     ({"structured_outputs": {"regex": ""}}, "structured_outputs", "empty"),
