@@ -180,7 +180,7 @@ class Parts {
   // Returns the part's name, with its owner's before it or a number after it if it is taken.
   static std::string unused_name(const json& named, const Part& part) {
     if (!named.contains(part.name)) return part.name;
-    const std::string name = part.owner + part.name;
+    std::string name = part.owner + part.name;
     if (!named.contains(name)) return name;
     int number = 2;
     while (named.contains(fmt::format("{}{}", name, number))) ++number;
