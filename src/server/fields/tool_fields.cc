@@ -24,25 +24,41 @@ constexpr std::string_view kNameProperties =
 constexpr std::string_view kParameterProperties =
     R"("parameters": {"type": ["object", "null"]}, "strict": {"type": ["boolean", "null"]})";
 
+// Returns the schema of a tool of a type, which has `properties` beside the type.
+std::string tool_schema(std::string_view title, std::string_view type, std::string_view required,
+                        std::string_view properties) {
+  return fmt::format(
+      R"({{"title": "{}", "type": "object", "required": ["type", "{}"], "properties": {{"type": {{"const": "{}"}}, {}}}}})",
+      title, required, type, properties);
+}
+
+// Returns the property of that type that holds a tool's definition.
+std::string definition_schema(std::string_view title, std::string_view type,
+                              std::string_view properties) {
+  return fmt::format(
+      R"("{}": {{"title": "{}", "type": "object", "required": ["name"], "properties": {{{}}}}})",
+      type, title, properties);
+}
+
+std::string make_tools_schema(ToolShape shape) {
+  std::string function = fmt::format("{}, {}", kNameProperties, kParameterProperties);
+  std::string custom = fmt::format("{}, \"format\": {}", kNameProperties, custom_format_schema());
+  if (shape == ToolShape::kNested) {
+    function = definition_schema("FunctionDefinition", "function", function);
+    custom = definition_schema("CustomDefinition", "custom", custom);
+    function = tool_schema("FunctionTool", "function", "function", function);
+    custom = tool_schema("CustomTool", "custom", "custom", custom);
+  } else {
+    function = tool_schema("FlatFunctionTool", "function", "name", function);
+    custom = tool_schema("FlatCustomTool", "custom", "name", custom);
+  }
+  return fmt::format(R"({{"type": "array", "maxItems": 1024, "items": {{"anyOf": [{}, {}]}}}})",
+                     function, custom);
+}
+
 std::string_view tools_schema(ToolShape shape) {
-  constexpr std::string_view kList =
-      R"({{"type": "array", "maxItems": 1024, "items": {{"anyOf": [{}, {}]}}}})";
-  constexpr std::string_view kTool =
-      R"({{"title": "{}", "type": "object", "required": ["type", "{}"], "properties": {{"type": {{"const": "{}"}}, {}}}}})";
-  constexpr std::string_view kNested =
-      R"("{}": {{"title": "{}", "type": "object", "required": ["name"], "properties": {{{}}}}})";
-  static const std::string custom =
-      fmt::format("{}, \"format\": {}", kNameProperties, custom_format_schema());
-  static const std::string function = fmt::format("{}, {}", kNameProperties, kParameterProperties);
-  static const std::string nested =
-      fmt::format(kList,
-                  fmt::format(kTool, "FunctionTool", "function", "function",
-                              fmt::format(kNested, "function", "FunctionDefinition", function)),
-                  fmt::format(kTool, "CustomTool", "custom", "custom",
-                              fmt::format(kNested, "custom", "CustomDefinition", custom)));
-  static const std::string flat =
-      fmt::format(kList, fmt::format(kTool, "FlatFunctionTool", "name", "function", function),
-                  fmt::format(kTool, "FlatCustomTool", "name", "custom", custom));
+  static const std::string nested = make_tools_schema(ToolShape::kNested);
+  static const std::string flat = make_tools_schema(ToolShape::kFlat);
   return shape == ToolShape::kNested ? nested : flat;
 }
 
