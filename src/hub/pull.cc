@@ -177,7 +177,7 @@ Result<fs::path> pull_model(std::string_view name, const PullOptions& options) {
 }
 
 Result<HubRevision> list_hub_files(std::string_view name, const PullOptions& options) {
-  PAGODA_ASSIGN_OR_RETURN(const HubName hub_name, pullable_name(name));
+  PAGODA_ASSIGN_OR_RETURN(const HubName hub_name, parse_hub_name(name));
   return read_hub_revision(hub_name, hub_options(options));
 }
 

@@ -36,6 +36,7 @@ def test_a_list_has_the_names_that_pull_takes_and_fetches_nothing(pagoda, tmp_pa
     names = [line.split()[0] for line in listed.stdout.splitlines()]
     assert names == ["hf:list/gguf:Q8_0", "hf:list/gguf:Q4_K_M", "hf:list/gguf:Q2_K", "hf:list/gguf:BF16"]
     assert listed.returncode == 0 and not list(tmp_path.iterdir())
+    assert "expected hf:ORG/NAME[@REVISION][:QUANTIZATION], got smollm2" in pagoda("pull", "--list", "smollm2").stderr
     assert [line.split()[0] for line in pagoda("pull", "--list", "hf:list/whole").stdout.splitlines()] == ["hf:list/whole"]
 
 
