@@ -21,7 +21,7 @@ json reference(std::string_view name) {
   return {{"$ref", fmt::format("#/components/schemas/{}", name)}};
 }
 
-// What every endpoint may answer instead.
+// An error that every endpoint may answer instead.
 struct Failure {
   std::string_view status, what;
   std::string_view header = {};

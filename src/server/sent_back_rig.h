@@ -53,7 +53,7 @@ std::unique_ptr<ApiUnderTest> ollama_under_test();
 // Returns the events of a stream's body, or its lines.
 std::vector<OrderedJson> events_in(std::string_view body);
 
-// What requests are made of.
+// Tools and texts of which requests are made.
 inline constexpr std::string_view kScriptedFunctions =
     R"([{"name": "get_weather", "description": "W.", "parameters": {"type": "object", "properties": {
         "city": {"type": "string"}, "days": {"type": "integer"}, "zip": {"type": "string"}}}},

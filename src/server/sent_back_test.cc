@@ -61,7 +61,7 @@ class SentBackTest : public ::testing::Test {
     apis_.push_back(ollama_under_test());
   }
 
-  // What one API told, and the prompt behind that.
+  // The answer of one API, and the prompt behind that.
   struct Exchange {
     ToldAnswer told;
     std::string next_prompt;

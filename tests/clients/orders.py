@@ -11,7 +11,7 @@ SYSTEM = "Be brief."
 HELLO = "hello 猫"
 SAY_HELLO = f"say {HELLO}"
 ANSWER = f"It is sunny in {CITY}."
-# What get_weather returns.
+# The result of get_weather.
 WEATHER = f"say {ANSWER}"
 THOUGHT = "First I think."
 SAY_THOUGHT = f"say <think>{THOUGHT}</think> Then I answer."

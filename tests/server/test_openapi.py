@@ -150,7 +150,7 @@ def test_every_operation_has_an_id_of_its_own(document):
 
 
 FILL_IN = {"input_prefix": "a", "input_suffix": "b"}
-# What asks for a few tokens at each path whose answers may be streams.
+# Bodies that ask for a few tokens, by path, where answers may be streams.
 STREAMED = {
     "/v1/completions": {"prompt": "say a"}, CHAT_PATH: CHAT, "/chat/completions": CHAT, "/v1/responses": {"input": "say a"},
     "/v1/messages": {**CHAT, "max_tokens": 4}, "/api/chat": CHAT, "/api/generate": {"prompt": "say a"},

@@ -37,7 +37,7 @@ class MirostatState {
   std::vector<float> mu_;  // [1 + output tokens]; before each of them and before the next
 };
 
-// How many of the likeliest tokens version 1 looks at; the same number as in llama.cpp.
+// The number of likeliest tokens that version 1 looks at; the same as in llama.cpp.
 inline constexpr int kMirostatEstimate = 100;
 
 // Returns version 1's k, from 1 to vocab_size. likeliest: the logits of the kMirostatEstimate

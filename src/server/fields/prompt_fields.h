@@ -27,7 +27,7 @@ std::string prompts_schema(std::size_t most);
 // Returns vLLM's field `truncate_prompt_tokens`: the number of tokens that stay; -1: as many as the
 // context has. No range excludes 0, so check_truncation() and add_truncation_rule() refuse it.
 Field truncation_field(std::optional<int>& most, std::string_view description);
-// Returns it for prompts that are answered: resolve_answered_cut() says what -1 leaves.
+// Returns the same field for prompts that are answered: resolve_answered_cut() says what -1 leaves.
 Field answered_truncation_field(std::optional<int>& most);
 std::optional<ApiError> check_truncation(std::optional<int> most);
 void add_truncation_rule(nlohmann::json& schema);

@@ -16,14 +16,14 @@
 
 namespace pagoda {
 
-// What an API writes around each embedding.
+// The JSON that an API writes around each embedding.
 enum class EmbeddingFrame {
   kNone,
   kOpenAi,    // an object with the embedding and its index
   kLlamaCpp,  // an object with its index and a list, whose only item is the embedding
 };
 
-// How an API writes embeddings, as JSON text.
+// The form in which an API writes embeddings, as JSON text.
 struct EmbeddingLayout {
   std::string head;
   EmbeddingFrame frame = EmbeddingFrame::kNone;
