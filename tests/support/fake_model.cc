@@ -143,6 +143,16 @@ void set_chat_template(ServedModel& model, std::string_view text) {
                                          model.tokenizer->eos_token());
 }
 
+std::shared_ptr<const Tokenizer> tokenizer_with_bos() {
+  return Tokenizer::from_gguf({.model = "gpt2",
+                               .pre = "gpt-2",
+                               .tokens = {"a", "b", "<s>"},
+                               .token_types = {1, 1, 3},
+                               .bos_token_id = 2,
+                               .add_bos_token = true})
+      .value();
+}
+
 std::vector<float> fake_embedding(const std::vector<int>& token_ids) {
   std::vector<float> embedding(kEmbeddingSize, 0.125F);
   for (std::size_t i = 0; i < token_ids.size(); ++i) {

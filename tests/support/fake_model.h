@@ -38,6 +38,9 @@ void set_chat_template(ServedModel& model, std::string_view text);
 
 FakeEngine& fake_engine(ServedModel& model);
 
+// Returns a tokenizer that puts <s>, token 2, before each text. Its other tokens are a (0) and b (1).
+std::shared_ptr<const Tokenizer> tokenizer_with_bos();
+
 // Returns the embedding of a prompt before normalisation; it differs between prompts.
 std::vector<float> fake_embedding(const std::vector<int>& token_ids);
 

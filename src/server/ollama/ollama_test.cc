@@ -218,13 +218,7 @@ TEST_F(OllamaTest, AContextIsChecked) {
 }
 
 TEST_F(OllamaTest, OnlyTheBeginningOfATextHasTheTokenForIt) {
-  client_.model().tokenizer = Tokenizer::from_gguf({.model = "gpt2",
-                                                    .pre = "gpt-2",
-                                                    .tokens = {"a", "b", "<s>"},
-                                                    .token_types = {1, 1, 3},
-                                                    .bos_token_id = 2,
-                                                    .add_bos_token = true})
-                                  .value();
+  client_.model().tokenizer = tokenizer_with_bos();
   json body = {{"prompt", "ab"}, {"stream", false}};
   const auto ids = [&](const json& context) {
     body["context"] = context;

@@ -96,13 +96,7 @@ TEST_F(CompletionsTest, ALongPromptIsCutWhereThatIsAsked) {
 }
 
 TEST_F(CompletionsTest, WhatTheTokenizerPutsBeforeAPromptIsNotCut) {
-  client_.model().tokenizer = Tokenizer::from_gguf({.model = "gpt2",
-                                                    .pre = "gpt-2",
-                                                    .tokens = {"a", "b", "<s>"},
-                                                    .token_types = {1, 1, 3},
-                                                    .bos_token_id = 2,
-                                                    .add_bos_token = true})
-                                  .value();
+  client_.model().tokenizer = tokenizer_with_bos();
   json body = {{"prompt", "aab"}, {"echo", true}, {"max_tokens", 0}, {"return_token_ids", true}};
   const auto echoed = [&](int most) {
     body["truncate_prompt_tokens"] = most;
