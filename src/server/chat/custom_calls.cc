@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "answer/white_space.h"
 #include "core/json.h"
 
 namespace pagoda {
@@ -11,7 +12,6 @@ using Kind = AnswerPart::Kind;
 
 constexpr std::string_view kHead = R"({"input":")";
 static_assert(kHead.substr(2, kCustomInput.size()) == kCustomInput);
-constexpr std::string_view kWhiteSpace = " \t\r\n";
 
 // Returns whether an escape is complete. The two halves of a character beyond U+FFFF are one.
 bool is_complete(std::string_view escape) {
@@ -61,7 +61,7 @@ void CustomInputReader::take_head(char c, std::string& text) {
     return;
   }
   const bool is_in_name = num_marks_ > 1 && num_marks_ < kHead.size() - 2;
-  if (!is_in_name && kWhiteSpace.find(c) != std::string_view::npos) return;
+  if (!is_in_name && is_white_space(c)) return;
   place_ = Place::kOtherForm;
   text += std::exchange(head_, {});
 }
