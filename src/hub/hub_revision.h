@@ -2,6 +2,9 @@
 // its files, with their sizes and digests.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +23,11 @@ struct HubRevision {
   std::string commit;  // 40 hex digits
   std::vector<HubFile> files;
 };
+
+// Returns a + b, which are sizes in bytes, or the largest number if that is more.
+inline std::int64_t add_bytes(std::int64_t a, std::int64_t b) {
+  return a + std::min(b, std::numeric_limits<std::int64_t>::max() - a);
+}
 
 // Reads the hub's answer about a revision. The whole answer is refused if one of its files has
 // - a path that would leave its folder, or looks like another path;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <map>
 #include <optional>
 #include <regex>
@@ -35,13 +34,6 @@ std::vector<HubFile> top_level_files(const std::vector<HubFile>& files, Predicat
     return file.path.find('/') == std::string::npos && predicate(file.path);
   });
   return chosen;
-}
-
-std::string upper_case(std::string_view text) {
-  std::string upper(text);
-  std::transform(upper.begin(), upper.end(), upper.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  return upper;
 }
 
 // Returns the quantisation in an upper-case name whose words are divided by '-' and '.': the last
@@ -103,8 +95,7 @@ std::string quantization_of(const GgufStem& stem) {
 // Returns the sum of the files' sizes, or the largest number if they sum to more.
 std::int64_t bytes_of(const std::vector<HubFile>& files) {
   std::int64_t sum = 0;
-  for (const HubFile& file : files)
-    sum += std::min(file.content.size, std::numeric_limits<std::int64_t>::max() - sum);
+  for (const HubFile& file : files) sum = add_bytes(sum, file.content.size);
   return sum;
 }
 
@@ -209,6 +200,7 @@ Result<ModelFiles> choose_model_files(const std::vector<HubFile>& files,
     return unsupported("[hub] expected a model of at most {} files, got {}", kMaxFiles,
                        chosen.files.size());
   }
+  chosen.num_bytes = bytes_of(chosen.files);
   return chosen;
 }
 

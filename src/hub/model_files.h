@@ -34,7 +34,8 @@ bool fits_memory(std::int64_t model_bytes, std::int64_t memory_bytes);
 
 struct ModelFiles {
   std::vector<HubFile> files;
-  std::string quantization;  // of the GGUF model; "" for safetensors
+  std::string quantization;    // of the GGUF model; "" for safetensors
+  std::int64_t num_bytes = 0;  // the largest number if the sizes sum to more
 };
 
 // Returns the files to fetch: config, generation config, tokenizer and chat template at the top of

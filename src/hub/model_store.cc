@@ -152,6 +152,13 @@ bool is_safetensors(std::string_view file_name) {
   return file_name.ends_with(".safetensors") || file_name.ends_with(".safetensors.index.json");
 }
 
+std::string upper_case(std::string_view text) {
+  std::string upper(text);
+  std::transform(upper.begin(), upper.end(), upper.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return upper;
+}
+
 bool is_default_model(const fs::path& path) {
   std::error_code error;
   return path.filename() == DefaultModel::kFile &&
@@ -174,10 +181,8 @@ Result<HubName> parse_hub_name(std::string_view text) {
   std::string_view repo = text.substr(kHubPrefix.size());
   HubName name;
   if (const std::size_t colon = repo.find(':'); colon != std::string_view::npos) {
-    name.quantization = repo.substr(colon + 1);
+    name.quantization = upper_case(repo.substr(colon + 1));
     if (!is_plain_name(name.quantization)) return refuse();
-    std::transform(name.quantization.begin(), name.quantization.end(), name.quantization.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
     repo = repo.substr(0, colon);
   }
   if (const std::size_t at = repo.find('@'); at != std::string_view::npos) {

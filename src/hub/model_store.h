@@ -27,6 +27,9 @@ namespace pagoda {
 // Returns whether a file of a repository has weights in the format safetensors, or is their index.
 bool is_safetensors(std::string_view file_name);
 
+// Returns a text with its ASCII letters in upper case, as names of quantisations are compared.
+std::string upper_case(std::string_view text);
+
 // Returns the folder of the store, by this process's environment variables.
 Result<std::filesystem::path> default_model_dir();
 
@@ -79,10 +82,10 @@ struct HubFolders {
 HubFolders hub_folders(const std::filesystem::path& model_dir, const HubName& name);
 
 // Returns the GGUF file or the folder that MODEL names: a path that exists, else `smollm2` or
-// `hf:ORG/NAME[@REVISION][:QUANTIZATION]` in the store. A folder without safetensors gives its only GGUF model, of
-// a split set the first file. A safetensors file gives the folder that holds it. kNotFound: the
-// name is not in the store, or the path does not exist. The message names the command that fetches
-// it, or what may have been meant. kInvalidArgument: a folder of several GGUF models, or a
+// `hf:ORG/NAME[@REVISION][:QUANTIZATION]` in the store. A folder without safetensors gives its only
+// GGUF model, of a split set the first file. A safetensors file gives the folder that holds it.
+// kNotFound: the name is not in the store, or the path does not exist. The message names the command
+// that fetches it, or what may have been meant. kInvalidArgument: a folder of several GGUF models, or a
 // safetensors file without a config.json beside it.
 Result<std::filesystem::path> resolve_model(std::string_view model,
                                             const std::filesystem::path& model_dir);

@@ -26,9 +26,9 @@ struct PullOptions {
 // Returns the options that this process's environment variables ask for.
 Result<PullOptions> pull_options_from_environment();
 
-// Fetches `smollm2` or `hf:ORG/NAME[@REVISION][:QUANTIZATION]`, unless it is in the store, and returns its path.
-// After a failure nothing has a final name. The next pull of hf: continues with the bytes received
-// so far; a pull of smollm2 starts again.
+// Fetches `smollm2` or `hf:ORG/NAME[@REVISION][:QUANTIZATION]`, unless it is in the store, and
+// returns its path. After a failure nothing has a final name. The next pull of hf: continues with the
+// bytes received so far; a pull of smollm2 starts again.
 Result<std::filesystem::path> pull_model(std::string_view name, const PullOptions& options);
 
 // Reads the list of the files of `hf:ORG/NAME[@REVISION]`.

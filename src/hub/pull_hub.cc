@@ -30,10 +30,6 @@ fs::path place_of(const HubFile& file, const fs::path& folder) {
   return folder / fs::path(file.path).filename();
 }
 
-std::int64_t clamped_sum(std::int64_t a, std::int64_t b) {
-  return a + std::min(b, std::numeric_limits<std::int64_t>::max() - a);
-}
-
 // Returns how many bytes of a file are in the folder.
 std::int64_t bytes_here(const HubFile& file, const fs::path& folder) {
   std::int64_t here = 0;
@@ -45,15 +41,15 @@ std::int64_t bytes_here(const HubFile& file, const fs::path& folder) {
   return here;
 }
 
-// Returns what is to be fetched into `folder`. Sizes that sum to more than the largest number are
-// that number.
+// Returns what is to be fetched into `folder`.
 PullPlan plan_of(const ModelFiles& files, const fs::path& folder) {
-  PullPlan plan{.quantization = files.quantization, .num_files = files.files.size()};
+  PullPlan plan{.quantization = files.quantization,
+                .num_files = files.files.size(),
+                .num_bytes = files.num_bytes};
   for (const HubFile& file : files.files) {
     const std::int64_t missing =
         std::max<std::int64_t>(0, file.content.size - bytes_here(file, folder));
-    plan.num_bytes = clamped_sum(plan.num_bytes, file.content.size);
-    plan.missing_bytes = clamped_sum(plan.missing_bytes, missing);
+    plan.missing_bytes = add_bytes(plan.missing_bytes, missing);
   }
   std::error_code error;
   const fs::space_info space = fs::space(folder, error);

@@ -18,7 +18,7 @@
 
 namespace pagoda {
 
-// What a pull is about to fetch.
+// The files that a pull is about to fetch.
 struct PullPlan {
   std::string quantization;  // of a GGUF model; "" for safetensors
   std::size_t num_files = 0;

@@ -28,10 +28,10 @@ Status pull(const std::string& name) {
   return ok_status();
 }
 
-// Returns the remark behind a model of the list.
-std::string remark(const HubModel& model, std::int64_t memory_bytes) {
-  if (!model.is_read) return "  not read";
-  return fits_memory(model.num_bytes, memory_bytes) ? "" : "  more than this machine's memory";
+// Prints a line of the list.
+void print_model(const std::string& name, std::int64_t num_bytes, const char* remark) {
+  std::printf("%-56s %8.2f GB%s\n", name.c_str(), static_cast<double>(num_bytes) / kGigabyte,
+              remark);
 }
 
 // Prints a repository's GGUF models as names that `pull` takes, with their sizes, the best first.
@@ -39,18 +39,16 @@ Status list_models(const std::string& name) {
   PAGODA_ASSIGN_OR_RETURN(const PullOptions options, pull_options_from_environment());
   PAGODA_ASSIGN_OR_RETURN(const HubRevision revision, list_hub_files(name, options));
   const std::int64_t memory_bytes = available_memory_bytes();
+  const auto remark_on = [&](std::int64_t num_bytes) {
+    return fits_memory(num_bytes, memory_bytes) ? "" : "  more than this machine's memory";
+  };
   const auto chosen = choose_model_files(revision.files, "", memory_bytes);
-  if (chosen.ok() && chosen->quantization.empty()) {
-    std::int64_t num_bytes = 0;
-    for (const HubFile& file : chosen->files) num_bytes += file.content.size;
-    std::printf("%-56s %8.2f GB%s\n", name.c_str(), static_cast<double>(num_bytes) / kGigabyte,
-                fits_memory(num_bytes, memory_bytes) ? "" : "  more than this machine's memory");
-  }
+  if (chosen.ok() && chosen->quantization.empty())
+    print_model(name, chosen->num_bytes, remark_on(chosen->num_bytes));
   for (const HubModel& model : gguf_models(revision.files)) {
     if (model.quantization.empty()) continue;
-    std::printf("%-56s %8.2f GB%s\n", (name + ":" + model.quantization).c_str(),
-                static_cast<double>(model.num_bytes) / kGigabyte,
-                remark(model, memory_bytes).c_str());
+    print_model(name + ":" + model.quantization, model.num_bytes,
+                model.is_read ? remark_on(model.num_bytes) : "  not read");
   }
   return chosen.status();
 }
