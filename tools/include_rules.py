@@ -52,7 +52,7 @@ ROOMS = {
         "responses": DIALECT,
         "anthropic": DIALECT,
         "ollama": DIALECT + " pooling",
-        "llama_cpp": DIALECT,
+        "llama_cpp": DIALECT + " pooling",
         "information": DIALECT,
     },
 }

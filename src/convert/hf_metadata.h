@@ -7,7 +7,7 @@
 
 #include "core/status.h"
 #include "model/model_config.h"
-#include "serving/embedding_format.h"
+#include "serving/pooling/embedding_format.h"
 #include "weights/gguf_writer.h"
 
 namespace pagoda {

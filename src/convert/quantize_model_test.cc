@@ -12,8 +12,8 @@
 
 #include "convert/quantize_fixture.h"
 #include "model/model_config.h"
-#include "serving/embedding_format.h"
 #include "serving/gguf_text.h"
+#include "serving/pooling/embedding_format.h"
 #include "tests/support/gguf_writer.h"
 #include "tests/support/layer_windows.h"
 #include "tests/support/temporary_folder.h"

@@ -23,8 +23,8 @@ struct HubModel {
 
 // Returns the GGUF models of a repository, in all folders, the best first. Those that nothing here
 // reads are last. Before them come weights of 16 and 32 bits, which take twice the memory of Q8_0
-// for no better answers, and dynamic quantisations ("UD-"), whose names do not tell all formats in
-// them. Projectors of images and importance matrices are left out.
+// for no better answers. Before them too come dynamic quantisations ("UD-"), whose names do not
+// tell all formats in them. Projectors of images and importance matrices are left out.
 std::vector<HubModel> gguf_models(const std::vector<HubFile>& files);
 
 // Returns whether a model fits into that much memory beside a context of 8,192 tokens. The

@@ -31,7 +31,7 @@ std::vector<std::string> paths(const std::vector<HubFile>& files) {
   return names;
 }
 
-// A repository as most makers of GGUF files lay it out.
+// Lists a repository as most makers of GGUF files lay it out.
 std::vector<HubFile> repository() {
   return files_of({{"README.md", 0},
                    {"config.json", 0},

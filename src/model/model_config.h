@@ -112,9 +112,9 @@ struct ModelConfig {
   float norm_offset = 0;  // added to the checkpoint's norm weights at load: Gemma's 1 + w
   Activation activation = Activation::kSilu;  // of MLPs
   bool tie_word_embeddings = false;
-  bool has_head = true;                // false: it computes embeddings or scores, and no tokens
-  bool has_score_head = false;         // scores the last hidden state: serving/score_format.h
-  bool attention_bias = false;         // q, k and v
+  bool has_head = true;         // false: it computes embeddings or scores, and no tokens
+  bool has_score_head = false;  // scores the last hidden state: serving/pooling/score_format.h
+  bool attention_bias = false;  // q, k and v
   bool attention_output_bias = false;  // o
   bool mlp_bias = false;
   float embedding_factor = 1;  // multiplies embeddings

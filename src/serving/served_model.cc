@@ -10,7 +10,7 @@
 #include "core/utf8.h"
 #include "engine/create_engine.h"
 #include "serving/gguf_text.h"
-#include "serving/read_score_format.h"
+#include "serving/pooling/read_score_format.h"
 #include "weights/checkpoint.h"
 
 namespace pagoda {

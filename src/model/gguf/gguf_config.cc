@@ -137,7 +137,7 @@ Status read_token_ids(const GgufFile& file, ModelConfig& config) {
   return ok_status();
 }
 
-// Reads how the model pools. serving/embedding_format.cc reads the rest.
+// Reads how the model pools. serving/pooling/embedding_format.cc reads the rest.
 Status read_pooling(const GgufFile& file, std::string_view architecture, ModelConfig& config) {
   constexpr std::int64_t kRank = 4;
   const std::string key = fmt::format("{}.pooling_type", architecture);

@@ -32,7 +32,7 @@ constexpr HfKeyRule kConfigKeys[] = {
     {"rope_parameters", HfRule::kRead},
     {"rope_scaling", HfRule::kRead},
     {"rope_theta", HfRule::kRead},
-    {"sbert_ce_default_activation_function", HfRule::kRead},  // serving/score_format.cc
+    {"sbert_ce_default_activation_function", HfRule::kRead},  // serving/pooling/score_format.cc
     {"sentence_transformers", HfRule::kRead},                 // the same
     {"sliding_window", HfRule::kRead},
     {"tie_word_embeddings", HfRule::kRead},

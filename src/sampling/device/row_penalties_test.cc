@@ -1,6 +1,6 @@
-// The counts on the device equal those of the history after tokens are appended or truncated, or
-// counts forgotten or evicted, and where a window counts only the last ones. Logits penalised by
-// them have the bits of the host, which counts the whole history.
+// The counts on the device equal those of the history after tokens are appended or truncated, and
+// after counts are forgotten or evicted. They do so too where a window counts only the last tokens.
+// Logits penalised by them have the bits of the host, which counts the whole history.
 #include "sampling/device/row_penalties.h"
 
 #include <gtest/gtest.h>

@@ -39,7 +39,7 @@ class CustomInputReader {
 // Thread-compatible.
 class CustomCalls {
  public:
-  // `tools`: the tools whose calls are read; null: no call is a custom tool's.
+  // Reads the calls of `tools`; null: no call is a custom tool's.
   explicit CustomCalls(std::shared_ptr<const std::vector<ToolDefinition>> tools)
       : tools_(std::move(tools)) {}
 

@@ -12,7 +12,7 @@
 #include "server/ollama/ollama_answers.h"
 #include "server/pooling/embedding_answer.h"
 #include "server/pooling/embedding_request.h"
-#include "serving/pooling_prompt.h"
+#include "serving/pooling/pooling_prompt.h"
 
 namespace pagoda {
 namespace {

@@ -12,7 +12,7 @@
 #include "server/base/http_message.h"
 #include "server/generation/api_service.h"
 #include "server/generation/request_trace.h"
-#include "serving/embedding_batch.h"
+#include "serving/pooling/embedding_batch.h"
 
 namespace pagoda {
 

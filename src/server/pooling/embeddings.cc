@@ -8,7 +8,7 @@
 #include "server/base/error_response.h"
 #include "server/base/json_body.h"
 #include "serving/cut_prompt.h"
-#include "serving/pooling_prompt.h"
+#include "serving/pooling/pooling_prompt.h"
 
 namespace pagoda {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "serving/embedding_batch.h"
+#include "serving/pooling/embedding_batch.h"
 #include "tests/support/api_client.h"
 #include "tests/support/eventually.h"
 #include "text/gguf_vocabulary.h"

@@ -13,8 +13,8 @@
 #include "server/pooling/embedding_answer.h"
 #include "server/pooling/score_request.h"
 #include "serving/cut_prompt.h"
-#include "serving/embedding_batch.h"
-#include "serving/pooling_prompt.h"
+#include "serving/pooling/embedding_batch.h"
+#include "serving/pooling/pooling_prompt.h"
 
 namespace pagoda {
 namespace {

@@ -19,7 +19,7 @@ class ResponseOutput {
  public:
   using Json = nlohmann::json;
 
-  // `custom_calls` says which calls are items of custom tools, and must outlive the result.
+  // Begins an answer without items. `custom_calls` says which calls are items of custom tools, and must outlive the result.
   ResponseOutput(std::string response_id, const CustomCalls& custom_calls)
       : response_id_(std::move(response_id)), custom_calls_(custom_calls) {}
 

@@ -1,4 +1,4 @@
-#include "serving/embedding_format.h"
+#include "serving/pooling/embedding_format.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include "serving/embedding_format.h"
+#include "serving/pooling/embedding_format.h"
 
 #include <algorithm>
 #include <iterator>
 #include <string>
 #include <string_view>
 
-#include "serving/sentence_transformers_format.h"
+#include "serving/pooling/sentence_transformers_format.h"
 
 namespace pagoda {
 namespace {
@@ -27,7 +27,7 @@ Result<std::optional<EmbeddingFormat>> read_embedding_format(const Checkpoint& c
                             file->string("general.architecture"));
     const std::string key = std::string(architecture) + ".pooling_type";
     PAGODA_ASSIGN_OR_RETURN(const std::int64_t type, file->integer_or(key, 0));
-    // A reranker has a score head, which is read instead (serving/read_score_format.h).
+    // A reranker has a score head, which is read instead (serving/pooling/read_score_format.h).
     constexpr std::int64_t kRank = 4;
     if (type == 0 || type == kRank) return std::optional<EmbeddingFormat>();
     if (type < 0 || type >= std::ssize(kGgufPoolings))

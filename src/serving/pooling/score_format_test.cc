@@ -1,4 +1,4 @@
-#include "serving/score_format.h"
+#include "serving/pooling/score_format.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <fstream>
 #include <limits>
 
-#include "serving/read_score_format.h"
+#include "serving/pooling/read_score_format.h"
 #include "tests/support/gguf_writer.h"
 #include "tests/support/safetensors_writer.h"
 #include "tests/support/temporary_folder.h"

@@ -1,4 +1,4 @@
-#include "serving/pooling_prompt.h"
+#include "serving/pooling/pooling_prompt.h"
 
 #include <fmt/ranges.h>
 

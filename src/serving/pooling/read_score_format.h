@@ -6,7 +6,7 @@
 
 #include "core/status.h"
 #include "model/model_config.h"
-#include "serving/score_format.h"
+#include "serving/pooling/score_format.h"
 #include "weights/checkpoint.h"
 
 namespace pagoda {

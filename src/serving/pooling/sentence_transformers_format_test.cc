@@ -1,4 +1,4 @@
-#include "serving/sentence_transformers_format.h"
+#include "serving/pooling/sentence_transformers_format.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "serving/read_score_format.h"
+#include "serving/pooling/read_score_format.h"
 
 #include <filesystem>
 

@@ -1,4 +1,4 @@
-#include "serving/score_format.h"
+#include "serving/pooling/score_format.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // How a checkpoint reduces a text to one vector, according to sentence-transformers' files in a
-// folder (serving/sentence_transformers_format.h) or a GGUF file's key pooling_type.
+// folder (serving/pooling/sentence_transformers_format.h) or a GGUF file's key pooling_type.
 #pragma once
 
 #include <cstdint>

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "core/status.h"
-#include "serving/embedding_format.h"
+#include "serving/pooling/embedding_format.h"
 
 namespace pagoda {
 

@@ -1,4 +1,4 @@
-#include "serving/embedding_batch.h"
+#include "serving/pooling/embedding_batch.h"
 
 #include <algorithm>
 #include <cmath>
