@@ -257,7 +257,7 @@ main() {
   install_python_packages .venv "${requirements[@]/#/-r}"
   if [ "$level" = test ]; then
     # Few of these modules are ever loaded: to compile all of them would take half as long again.
-    install_python_packages .venv-clients --no-compile -r "$clients_requirements"
+    install_python_packages .venv-clients --no-compile --use-pep517 -r "$clients_requirements"
     install_node_packages
     fetch_chat_templates
     fetch_metal_headers
