@@ -97,12 +97,15 @@ json operation_json(const Endpoint& endpoint, const ApiService& service, bool ne
                             {"content", json_content(reference(endpoint.request_schema.name))}};
   if (needs_key && needs_api_key(endpoint.path))
     entry["security"] = json::array({{{"bearer", json::array()}}});
+  json parameters =
+      endpoint.query_parameters == nullptr ? json::array() : endpoint.query_parameters();
   if (const auto name = parameter_name(endpoint.path); !name.empty()) {
-    entry["parameters"] = json::array({{{"name", name},
-                                        {"in", "path"},
-                                        {"required", true},
-                                        {"schema", parameter_schema(endpoint, service)}}});
+    parameters.push_back({{"name", name},
+                          {"in", "path"},
+                          {"required", true},
+                          {"schema", parameter_schema(endpoint, service)}});
   }
+  if (!parameters.empty()) entry["parameters"] = std::move(parameters);
   json operations = {{endpoint.takes_get() ? "get" : "post", entry}};
   if (endpoint.erase == nullptr) return operations;
   entry["operationId"] = fmt::format("{}Deletion", endpoint.operation_id);

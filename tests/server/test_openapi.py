@@ -188,6 +188,12 @@ SAME_FIELDS = {"max_new_tokens": "max_tokens", "n_cmpl": "n", "sampling_seed": "
 NAMES_ALONE = {"logprobs", "messages", "stream_options"}  # their schemas say it all
 
 
+def test_parameters_of_queries_are_described(document):
+    listing = document["paths"]["/v1/responses/{response_id}/input_items"]["get"]
+    places = {parameter["name"]: parameter["in"] for parameter in listing["parameters"]}
+    assert places == {"response_id": "path", "order": "query", "after": "query", "limit": "query"}
+
+
 @pytest.mark.parametrize("name", ["CompletionRequest", "ChatCompletionRequest"])
 def test_fields_of_five_servers_are_described(document, name):
     fields = document["components"]["schemas"][name]["properties"]

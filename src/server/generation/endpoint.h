@@ -58,7 +58,8 @@ struct Endpoint {
   std::string_view summary;
   NamedSchema request_schema;
   NamedSchema answer_schema;
-  NamedSchema erased_schema;  // what `erase` answers
+  NamedSchema erased_schema;                       // what `erase` answers
+  nlohmann::json (*query_parameters)() = nullptr;  // OpenAPI's list of them; null: none are read
   std::string_view answer_type = "application/json";
   std::string_view stream_type = "text/event-stream";  // only if answers may be streams
   ErrorFormat errors = {};                             // those of the endpoint's table

@@ -51,6 +51,7 @@ json default_sampling_json(const ServedModel& model) {
           {"top_p", params.top_p},
           {"min_p", params.min_p},
           {"repeat_penalty", params.repetition_penalty},
+          {"repeat_last_n", params.repeat_last_n.value_or(-1)},
           {"presence_penalty", params.presence_penalty},
           {"frequency_penalty", params.frequency_penalty}};
 }

@@ -73,6 +73,7 @@ TEST(Information, PropsAreWhatARequestIsSampledBy) {
   const json props = told(client, "/props");
   EXPECT_EQ(props.at("default_generation_settings").at("params").at("temperature"), 0.25);
   EXPECT_EQ(props.at("default_generation_settings").at("params").at("repeat_penalty"), 1);
+  EXPECT_EQ(props.at("default_generation_settings").at("params").at("repeat_last_n"), -1);
   EXPECT_EQ(props.at("chat_template"), client.model().chat_template->text());
   EXPECT_EQ(props.at("eos_token"), "<|im_end|>");
   EXPECT_EQ(props.at("total_slots"), parse_json(client.get("/slots").body).size());

@@ -94,12 +94,6 @@ constexpr Endpoint kOllamaEndpoints[] = {
      .summary = "Whether a model is there: the one that is served is",
      .request_schema = {"OllamaModelRequest", ollama_model_schema},
      .answer_schema = {"OllamaStatus", ollama_status_schema}},
-    {.path = "/api/create",
-     .read = [](ApiService& service, const HttpRequest& request, const Wake&) -> HttpReply {
-       return {refuse_to_manage_models(service, request), {}};
-     },
-     .operation_id = "ollamaCreate",
-     .summary = "Not supported: the server has the model that it was started with"},
     {.path = "/api/version",
      .tell = [](const ServerFacts&) { return ollama_version(); },
      .operation_id = "ollamaVersion",
@@ -107,23 +101,19 @@ constexpr Endpoint kOllamaEndpoints[] = {
      .answer_schema = {"OllamaVersion", ollama_version_schema}},
 };
 
-constexpr EndpointAlias kOllamaAliases[] = {
-    {.path = "/api/copy",
-     .of = "/api/create",
-     .operation_id = "ollamaCopy",
-     .summary = "Not supported: the server has the model that it was started with"},
-    {.path = "/api/push",
-     .of = "/api/create",
-     .operation_id = "ollamaPush",
-     .summary = "Not supported: the server has the model that it was started with"},
-};
+constexpr std::string_view kOneModel = "the server has the model that it was started with";
+
+constexpr UnservedPath kUnservedPaths[] = {{"/api/create", kOneModel},
+                                           {"/api/copy", kOneModel},
+                                           {"/api/delete", kOneModel},
+                                           {"/api/push", kOneModel}};
 
 }  // namespace
 
 EndpointTable ollama_endpoints() {
   return {
       .endpoints = kOllamaEndpoints,
-      .aliases = kOllamaAliases,
+      .unserved = kUnservedPaths,
       .errors = {[](const ApiError& error, std::string_view) { return ollama_error_body(error); },
                  {"OllamaError", ollama_error_schema}},
       .errors_below = "/api/"};

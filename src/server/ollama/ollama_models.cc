@@ -141,14 +141,6 @@ HttpResponse ollama_pull(ApiService& service, const HttpRequest& request) {
   return json_response({{"status", "success"}});
 }
 
-HttpResponse refuse_to_manage_models(ApiService&, const HttpRequest& request) {
-  return error_response({400,
-                         fmt::format("{} is not supported: the server has the model that it was "
-                                     "started with",
-                                     request.path),
-                         "", "unsupported"});
-}
-
 json ollama_model_schema() {
   ModelRequest request;
   return fields_schema(model_request_table(request));

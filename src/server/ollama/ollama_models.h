@@ -17,8 +17,6 @@ HttpResponse ollama_show(ApiService& service, const HttpRequest& request);
 HttpResponse ollama_version();
 // Answers that a model which is served has been pulled. Errors: another model.
 HttpResponse ollama_pull(ApiService& service, const HttpRequest& request);
-// Refuses to copy, create or upload models.
-HttpResponse refuse_to_manage_models(ApiService& service, const HttpRequest& request);
 
 // Returns JSON Schemas of requests and of answers.
 nlohmann::json ollama_model_schema();

@@ -315,7 +315,11 @@ TEST_F(OllamaTest, ModelsAreNotManaged) {
   EXPECT_THAT(client_.refusal("/api/pull", R"({"model": "other"})", 404).at("message"),
               ::testing::HasSubstr("pagoda pull"));
   for (const char* path : {"/api/create", "/api/copy", "/api/push"})
-    EXPECT_THAT(client_.refusal(path, "{}").at("message"), ::testing::HasSubstr(path));
+    EXPECT_THAT(client_.refusal(path, "{}", 404).at("message"), ::testing::HasSubstr(path));
+  const HttpResponse erased = client_.send({.method = "DELETE", .path = "/api/delete"});
+  EXPECT_EQ(erased.status, 404);
+  EXPECT_EQ(parse_json(erased.body).at("error"),
+            "/api/delete is not served: the server has the model that it was started with");
 }
 
 TEST_F(OllamaTest, ErrorsHaveOllamasShape) {

@@ -66,7 +66,8 @@ constexpr Endpoint kResponsesEndpoints[] = {
      .is_read_by_get = true,
      .operation_id = "getResponseInput",
      .summary = "The items that a stored response answers",
-     .answer_schema = {"ItemList", item_list_schema}},
+     .answer_schema = {"ItemList", item_list_schema},
+     .query_parameters = item_page_parameters},
 };
 
 constexpr UnservedPath kUnservedPaths[] = {

@@ -109,4 +109,13 @@ HttpReply handle_input_items(ApiService& service, const HttpRequest& request, co
                                   std::move(work));
 }
 
+nlohmann::json item_page_parameters() {
+  const auto parameter = [](const char* name, nlohmann::json schema) {
+    return nlohmann::json{{"name", name}, {"in", "query"}, {"schema", std::move(schema)}};
+  };
+  return {parameter("order", {{"type", "string"}, {"enum", {"asc", "desc"}}}),
+          parameter("after", {{"type", "string"}}),
+          parameter("limit", {{"type", "integer"}, {"minimum", 1}})};
+}
+
 }  // namespace pagoda

@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "server/base/http_message.h"
 #include "server/generation/api_service.h"
 #include "server/generation/server_facts.h"
@@ -20,5 +22,7 @@ HttpResponse delete_response(const ServerFacts& facts);
 // Lists the items of a response's input, the last ones first. Of the query, `order`, `after` and
 // `limit` are read; all items are listed if there is no limit.
 HttpReply handle_input_items(ApiService& service, const HttpRequest& request, const Wake& wake);
+// Returns OpenAPI's parameters of that query.
+nlohmann::json item_page_parameters();
 
 }  // namespace pagoda
