@@ -110,14 +110,17 @@ class ResponseBuilder {
 
   // Takes the parts that are ready, and appends their events. Returns the error of a failed answer.
   std::optional<ApiError> take(std::vector<json>& events) {
-    const TextPiece* latest = nullptr;
-    auto error = answer_.take([&](const AnswerPart& part, const TextPiece& piece) {
-      const bool is_new = latest != &piece;
-      latest = &piece;
-      if (is_new && job_->logprobs && part.kind == AnswerPart::Kind::kContent)
-        output_.add_logprobs(chat_logprobs_content(naming_, piece.logprobs));
-      output_.add(part, events);
-    });
+    auto error = answer_.take(
+        [&](const AnswerPart& part, const TextPiece&) {
+          if (part.kind == AnswerPart::Kind::kContent && !held_logprobs_.empty())
+            output_.add_logprobs(chat_logprobs_content(naming_, held_logprobs_));
+          held_logprobs_.clear();
+          output_.add(part, events);
+        },
+        [&](const TextPiece& piece) {
+          if (!job_->logprobs) return;
+          held_logprobs_.insert(held_logprobs_.end(), piece.logprobs.begin(), piece.logprobs.end());
+        });
     if (error || !finished()) return error;
     if (output_.is_empty()) output_.add({AnswerPart::Kind::kContent, ""}, events);
     output_.close(final_status(), events);
@@ -194,6 +197,7 @@ class ResponseBuilder {
   TokenNaming naming_;
   SingleAnswer answer_;
   ResponseOutput output_;
+  std::vector<TokenLogprobs> held_logprobs_;  // of the tokens whose text has not come out
 };
 
 class PendingResponse : public PendingReply {

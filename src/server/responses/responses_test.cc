@@ -47,6 +47,23 @@ TEST_F(ResponsesTest, AnswersInOpenAisShape) {
             json({{"cached_tokens", 0}, {"cache_write_tokens", 0}}));
 }
 
+TEST_F(ResponsesTest, TokensWhoseTextIsHeldBackHaveLogprobs) {
+  json body = {{"input", "say a\u00e9\u732b"},
+               {"include", {"message.output_text.logprobs"}},
+               {"top_logprobs", 1}};
+  const json whole = answer(body).at("output").at(0).at("content").at(0);
+  EXPECT_EQ(whole.at("text"), "a\u00e9\u732b");
+  std::vector<int> bytes;
+  for (const json& token : whole.at("logprobs")) bytes.push_back(token.at("bytes").at(0));
+  EXPECT_EQ(bytes, (std::vector<int>{'a', 0xc3, 0xa9, 0xe7, 0x8c, 0xab}));
+  json streamed = json::array();
+  for (const json& event : events(body)) {
+    if (event.at("type") == "response.output_text.delta")
+      for (const json& token : event.at("logprobs")) streamed.push_back(token);
+  }
+  EXPECT_EQ(streamed, whole.at("logprobs"));
+}
+
 TEST_F(ResponsesTest, AnAnswerThatIsCutOffIsIncomplete) {
   const json body = answer({{"input", "count 100"}, {"max_output_tokens", 3}});
   EXPECT_EQ(body.at("status"), "incomplete");
