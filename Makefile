@@ -33,11 +33,11 @@ check: setup-test build/$(EDIT)/build.ninja ## build and run the quick tests of 
 	@tools/check_room.sh $(EDIT) "$(ROOM)" "$(ONLY)"
 
 # The unit tests under the sanitizers first, then in release what takes the binary, a model, or the optimiser.
-test: setup-test model build/dev/build.ninja build/release/build.ninja ## build and run every test
+test: setup-test model build/dev/build.ninja build/release/build.ninja ## build and run every test that has not passed with the same binaries and files
 	$(CMAKE_BUILD) dev --target pagoda_tests
-	ctest --preset dev
+	$(PYTHON) tools/run_tests.py dev
 	$(CMAKE_BUILD) release --target pagoda pagoda_tests
-	ctest --preset release --label-exclude 'emulated|sanitized'
+	$(PYTHON) tools/run_tests.py release --label-exclude 'emulated|sanitized'
 
 mutations: setup-test build/$(EDIT)/build.ninja ## make forty mistakes in copies of sources, each of which a unit test has to see (Linux); SANITIZE=1
 	$(CMAKE_BUILD) $(EDIT) --target pagoda_mutated_tests
