@@ -1,6 +1,7 @@
-"""`pagoda chat` on a terminal: lines are edited, earlier ones come back, and Ctrl-C and Ctrl-D end what they should."""
+"""`pagoda chat`: lines are edited and come back on a terminal, commands change the conversation, and a pipe gets answers alone."""
 
 import fcntl
+import json
 import os
 import pty
 import select
@@ -90,7 +91,7 @@ def test_lines_are_edited_and_come_back(home, tmp_path):
     later = Terminal(**home)
     later.type(UP + UP + "!\r")
     later.wait_for(PROMPT)
-    later.type("\r")  # an empty line
+    later.type("\r" + CTRL_D)  # an empty line is none
     later.end()
     assert lines_of(file)[-1] == "hello wörld!"
 
@@ -132,10 +133,83 @@ def test_answers_are_sampled_as_flags_say(home):
     assert "max_tokens" in pagoda("chat", TINY, "--max-tokens", 0, stdin="hello\n", code=2, **home).stderr
 
 
-def test_lines_from_a_pipe_are_taken_as_they_are(home, tmp_path):
-    done = pagoda("chat", TINY, "--temperature", 0, "--max-tokens", 4, stdin="hello\nhello again\n", **home)
-    assert done.stdout.count("> ") >= 3
+def test_lines_from_a_pipe_get_answers_alone(home, tmp_path):
+    yes = ("--choice", "yes", "--max-tokens", 6)
+    done = pagoda("chat", TINY, *yes, stdin='hello\n\n"""\n/two\nlines\n"""\n/help\nhello again', **home)
+    assert done.stdout == "yes\n\nyes\n\nyes\n"  # no prompt, no greeting, and nothing of a command
+    assert "/save FILE" in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+# A template that refuses hello, but behind this system message alone.
+ONE_QUESTION = """{%- for m in messages %}{{ m.role }}: {{ m.content }}
+{% endfor %}{% if messages[-1].content == 'hello' and (messages | length != 2 or messages[0].content != 'be kind') %}
+{{- raise_exception('got ' ~ messages | length) }}{% endif %}{% if add_generation_prompt %}assistant: {% endif %}"""
+YES = ("--choice", "yes", "--max-tokens", "6", "--history-file", "")
+
+
+@pytest.fixture(scope="module")
+def one_question(tmp_path_factory):
+    return tiny_with_template(tmp_path_factory.mktemp("models") / "one", ONE_QUESTION)
+
+
+def test_commands_change_the_conversation(home, one_question):
+    said = pagoda("chat", one_question, *YES, stdin="/system be kind\nhello\n/retry\n/clear\nhello\n/system\n", **home)
+    assert said.stdout == "yes\n\nyes\n\nyes\n" and "The system message: be kind" in said.stderr
+    twice = pagoda("chat", one_question, *YES, "--system", "be kind", stdin="hello\nhello\n", code=2, **home)
+    assert twice.stdout == "yes\n" and "got 4" in twice.stderr
+
+
+def test_a_conversation_is_saved_as_a_request(home, tmp_path):
+    file = tmp_path / "said.json"
+    pagoda("chat", TINY, *YES, stdin=f'/system be kind\n"""a\nb"""\n/save {file}\n', **home)
+    assert json.loads(file.read_text()) == {"model": TINY.name, "messages": [
+        {"role": "system", "content": "be kind"}, {"role": "user", "content": "a\nb"}, {"role": "assistant", "content": "yes"}]}
+    before = file.read_bytes()
+    assert "expected a name that is free" in pagoda("chat", TINY, *YES, stdin=f"hello\n/save {file}\n", code=2, **home).stderr
+    assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize("typed, told", [
+    ("/retyr\n", "/retyr: no such command, perhaps /retry"), ("/usr/bin is what?\n", "/usr/bin: no such command; /help"),
+    ("/retry\n", "/retry: expected a message before it"), ("/save\n", "/save: expected a file's name"),
+    ('"""\nhello\n', 'expected a line that ends with """')])
+def test_what_is_no_message_is_told_and_not_sent(home, typed, told):
+    done = pagoda("chat", TINY, *YES, stdin=typed, code=2, **home)
+    assert told in done.stderr and done.stdout == ""
+
+
+def test_a_model_is_told_and_another_one_is_a_conversation_of_its_own(home):
+    told = pagoda("chat", TINY, *YES, stdin=f"/model\n/model {TINY}\n", **home)
+    first, second = told.stderr.splitlines()
+    assert first == "tiny-llama on cpu answers, with a context of 2048 tokens."
+    assert second.startswith(first) and f"`pagoda chat {TINY}`" in second and told.stdout == ""
+    assert "`pagoda pull hf:no/such`" in pagoda("chat", TINY, *YES, stdin="/model hf:no/such\n", code=1, **home).stderr
+
+
+def test_a_terminal_goes_on_after_what_could_not_be_done(home, one_question):
+    terminal = Terminal("--choice", "yes", model=one_question, most="6", **home)
+    for typed, told in (("/nothing", "no such command"), ("hello", "got 1"), ("/system be kind", "be kind"), ("hello", "yes")):
+        terminal.type(typed + "\r")
+        assert told in terminal.wait_for(PROMPT)
+    terminal.type(CTRL_D)
+    terminal.end()
+
+
+def test_ctrl_c_drops_a_message_of_several_lines(home, one_question):
+    terminal = Terminal("--choice", "yes", "--system", "be kind", model=one_question, most="6", **home)
+    terminal.type('"""\r')
+    terminal.wait_for("... ")
+    terminal.type("dropped\r")
+    terminal.wait_for("... ")
+    os.killpg(terminal.process.pid, signal.SIGINT)
+    terminal.wait_for("\r\n> ")
+    terminal.type('"""\r')
+    terminal.wait_for("... ")
+    terminal.type('hello"""\r')
+    assert "yes" in terminal.wait_for(PROMPT)
+    terminal.type(CTRL_D)
+    terminal.end()
 
 
 # Thoughts stand between marks here, and a thought that is put back into the history is refused.

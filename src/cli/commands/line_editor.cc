@@ -19,6 +19,7 @@ namespace {
 constexpr int kMostLines = 1000;
 constexpr int kLookAgainMs = 100;  // how often a wait looks for an interruption
 constexpr const char* kPrompt = "> ";
+constexpr const char* kFurtherPrompt = "... ";
 using IsInterrupted = std::function<bool()>;
 
 // Sets a UTF-8 locale: libedit decodes input by the locale, and would split characters into bytes
@@ -73,8 +74,6 @@ class LineEditor::Terminal {
   // REQUIRES: `is_interrupted` outlives the terminal.
   Terminal(const std::filesystem::path& history_file, const IsInterrupted& is_interrupted)
       : editor_(el_init("pagoda", stdin, stdout, stderr)), history_(history_init()) {
-    el_set(
-        editor_, EL_PROMPT, +[](EditLine*) { return const_cast<char*>(kPrompt); });
     el_set(editor_, EL_EDITOR, "emacs");
     el_set(editor_, EL_CLIENTDATA, &is_interrupted);
     el_wset(editor_, EL_GETCFN, read_character);
@@ -91,7 +90,15 @@ class LineEditor::Terminal {
     el_end(editor_);
   }
 
-  std::optional<std::string> read() {
+  std::optional<std::string> read(bool goes_on) {
+    const auto set_prompt = [this](char* (*prompt)(EditLine*)) {
+      el_set(editor_, EL_PROMPT, prompt);
+    };
+    if (goes_on) {
+      set_prompt([](EditLine*) { return const_cast<char*>(kFurtherPrompt); });
+    } else {
+      set_prompt([](EditLine*) { return const_cast<char*>(kPrompt); });
+    }
     int count = 0;
     const char* const line = el_gets(editor_, &count);
     if (line == nullptr || count <= 0) return {};
@@ -123,10 +130,8 @@ LineEditor::LineEditor(std::filesystem::path history_file, IsInterrupted is_inte
 
 LineEditor::~LineEditor() = default;
 
-std::optional<std::string> LineEditor::read() {
-  if (terminal_) return terminal_->read();
-  std::fputs(kPrompt, stdout);
-  std::fflush(stdout);
+std::optional<std::string> LineEditor::read(bool goes_on) {
+  if (terminal_) return terminal_->read(goes_on);
   std::string line;
   if (!std::getline(std::cin, line)) return {};
   return line;

@@ -27,8 +27,12 @@ class LineEditor {
   LineEditor& operator=(const LineEditor&) = delete;
   ~LineEditor();
 
-  // Reads a line, without its end. Returns nothing if the input ended or the wait was interrupted.
-  std::optional<std::string> read();
+  // Returns whether a user types at a terminal. Only then is anything prompted or kept.
+  bool is_terminal() const { return terminal_ != nullptr; }
+
+  // Reads a line, without its end. The prompt is "> ", or "... " if the line goes on with a text.
+  // Returns nothing if the input ended or the wait was interrupted.
+  std::optional<std::string> read(bool goes_on);
 
   // Adds a line to the history, for the next read() and in the file, which only its owner can read.
   // The file has the last thousand lines. Errors: the file cannot be written.
