@@ -1,13 +1,14 @@
-"""`pagoda pull` from a stand-in of the hub: what a repository has, what is chosen, and models that other commands fetch."""
+"""`pagoda pull` from a stand-in of the hub: what a repository has, what is chosen, models that other commands fetch, and the store."""
 
 import os
 import pathlib
 import pty
+import shutil
 import subprocess
 import sys
 
 import pytest
-from pagoda_command import HANGS_AFTER_S, PAGODA
+from pagoda_command import HANGS_AFTER_S, PAGODA, TINY
 
 HUB = pathlib.Path(__file__).parent.parent / "support" / "hub_stand_in.py"
 
@@ -47,7 +48,7 @@ def test_what_is_chosen_is_told_before_it_is_fetched(pagoda):
     named = pagoda("pull", "hf:told/gguf:q4_k_m")
     assert "hf:told/gguf:q4_k_m: Q4_K_M, 7 files" in named.stderr
     assert [line.split()[0] for line in pagoda("list").stdout.splitlines()] == ["hf:told/gguf", "hf:told/gguf:Q4_K_M"]
-    assert pagoda("rm", "hf:told/gguf").returncode == 0 and pagoda("rm", "hf:told/gguf:Q4_K_M").returncode == 0
+    assert pagoda("rm", "--yes", "hf:told/gguf").returncode == 0 and pagoda("rm", "hf:told/gguf:Q4_K_M", "--yes").returncode == 0
     assert pagoda("list").stdout == ""
 
 
@@ -73,3 +74,45 @@ def test_a_terminal_is_asked(pagoda, answer, is_fetched):
     assert "hf:ask/whole is not on this machine. Fetch it? [Y/n] " in os.read(terminal, 4096).decode()
     os.close(terminal)
     assert pagoda("list").stdout.startswith("hf:ask/whole ") == is_fetched
+
+
+@pytest.fixture
+def stored(tmp_path):
+    """A store with one model that loads, and one of which only a part has come."""
+    repository, commit = tmp_path / "hf/o/tiny", "a" * 40
+    shutil.copytree(TINY, repository / commit)
+    (repository / "refs").mkdir()
+    (repository / "refs/main").write_text(commit)
+    part = tmp_path / "hf/o/part" / ("b" * 40 + ".partial")
+    part.mkdir(parents=True)
+    (part / "model.safetensors").write_bytes(bytes(10**5))
+    return tmp_path
+
+
+def test_a_list_says_what_each_model_is(pagoda, stored):
+    part, whole = (line.split() for line in pagoda("list").stdout.splitlines())
+    assert part == ["hf:o/part@" + "b" * 40, "-", "-", "-", "0.1", "MB", "not", "whole;", "pull", "it", "again"]
+    size = sum(file.stat().st_size for file in TINY.iterdir()) / 1e6
+    assert whole == ["hf:o/tiny", "llama", "0.2M", "BF16", f"{size:.1f}", "MB"]
+
+
+@pytest.mark.parametrize("answer, is_removed", [("n\n", False), ("\n", False), ("\x04", False), ("y\n", True)])
+def test_a_removal_is_asked_about(pagoda, stored, answer, is_removed):
+    terminal, inner = pty.openpty()
+    os.write(terminal, answer.encode())
+    done = pagoda("rm", "hf:o/tiny", stdin=inner, stderr=inner)
+    os.close(inner)
+    said = os.read(terminal, 4096).decode()
+    os.close(terminal)
+    assert "Remove hf:o/tiny, " in said and " MB? [y/N] " in said
+    assert done.returncode == (0 if is_removed else 1) and ("not removed" in said) != is_removed
+    assert (stored / "hf/o/tiny").exists() != is_removed
+
+
+def test_where_nobody_can_be_asked_nothing_is_removed(pagoda, stored):
+    refused = pagoda("rm", "hf:o/tiny")
+    assert refused.returncode == 2 and len(refused.stderr.splitlines()) == 1 and "expected --yes" in refused.stderr
+    assert "no such model is here" in pagoda("rm", "hf:o/none").stderr
+    assert (stored / "hf/o/tiny").exists()
+    assert "MB given back" in pagoda("rm", "hf:o/tiny", "--yes").stdout
+    assert not (stored / "hf/o/tiny").exists()

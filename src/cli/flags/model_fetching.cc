@@ -1,9 +1,8 @@
 #include "cli/flags/model_fetching.h"
 
-#include <unistd.h>
-
 #include <cstdio>
 
+#include "cli/flags/confirmation.h"
 #include "hub/model_store.h"
 #include "hub/pull.h"
 
@@ -34,16 +33,9 @@ bool is_pullable(const std::string& model) {
   return model == DefaultModel::kName || model.starts_with("hf:");
 }
 
-// Asks on the terminal. Returns true for yes and for an empty line.
-bool says_yes(const std::string& model) {
-  if (isatty(STDIN_FILENO) == 0 || isatty(STDERR_FILENO) == 0) return false;
-  std::fprintf(stderr, "%s is not on this machine. Fetch it? [Y/n] ", model.c_str());
-  char line[16];
-  if (std::fgets(line, sizeof line, stdin) == nullptr) {
-    std::fprintf(stderr, "\n");
-    return false;
-  }
-  return line[0] == '\n' || line[0] == 'y' || line[0] == 'Y';
+bool is_wanted(const std::string& model) {
+  return ask_user(model + " is not on this machine. Fetch it?", Confirmation::kYes) ==
+         Confirmation::kYes;
 }
 
 }  // namespace
@@ -58,7 +50,7 @@ Result<fs::path> resolve_or_fetch(const std::string& model, Fetching fetching) {
   Result<fs::path> path = resolve_model(model);
   const bool is_missing = !path.ok() && path.status().code() == StatusCode::kNotFound;
   if (!is_missing || !is_pullable(model) || fetching == Fetching::kNever) return path;
-  if (fetching == Fetching::kAsk && !says_yes(model)) return path;
+  if (fetching == Fetching::kAsk && !is_wanted(model)) return path;
   PAGODA_ASSIGN_OR_RETURN(path, fetch_model(model));
   return resolve_model(model);
 }
