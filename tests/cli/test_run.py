@@ -153,6 +153,10 @@ def test_an_answer_that_was_cut_says_so():
     for beyond in ((), ("--max-tokens", 1000000)):
         full = pagoda("run", TINY, "--prompt-ids", "5,6,7", "--max-model-len", 8, "--ignore-eos", *beyond)
         assert "[the answer stopped at the context's end, after 8 tokens]" in full.stderr.splitlines()
+        assert ("[--max-tokens 1000000: the answer has at most 5, to the context's end]" in full.stderr.splitlines()) == bool(beyond)
+    assert "--max-tokens" not in pagoda("run", TINY, "--prompt-ids", "5,6,7", "--max-model-len", 8, "--max-tokens", 5).stderr.split("stopped")[0]
+    ended = pagoda("run", TINY, "import", "--choice", "import os", "--max-tokens", 2048, "--json")
+    assert ended.stderr.startswith("[--max-tokens 2048: the answer has at most 204") and len(ended.stderr.splitlines()) == 1
     ended = pagoda("run", TINY, "import", "--choice", "import os")
     assert "stopped" not in ended.stderr
 

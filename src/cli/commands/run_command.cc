@@ -112,6 +112,17 @@ Result<std::vector<PromptRequest>> read_requests(const ServedModel& model, const
   return requests;
 }
 
+// Prints a line on stderr if more tokens were asked for than the context leaves. `which` is "" or
+// " to prompt 2".
+void say_if_beyond(const ServedModel& model, const PromptRequest& prompt,
+                   const std::string& which) {
+  const auto num_prompt_tokens = static_cast<int>(prompt.text.generation.prompt_token_ids.size());
+  const int rest = model.engine->limits().max_model_len - num_prompt_tokens;
+  if (!prompt.asked_tokens || *prompt.asked_tokens <= rest) return;
+  std::fprintf(stderr, "[--max-tokens %d: the answer%s has at most %d, to the context's end]\n",
+               *prompt.asked_tokens, which.c_str(), rest);
+}
+
 // Prints a line on stderr if an answer was cut off. `which` is "" or " to prompt 2".
 void say_if_cut(const ServedModel& model, const TextRequest& request, const TimedAnswer& answer,
                 const std::string& which = "") {
@@ -185,8 +196,10 @@ Status run(RunFlags flags) {
                           load(flags.engine, Text::kTokenIdsWillDo));
   PAGODA_ASSIGN_OR_RETURN(std::vector<PromptRequest> requests,
                           read_requests(*model, flags, prompts));
-  for (PromptRequest& prompt : requests) {
-    TextRequest& request = prompt.text;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    TextRequest& request = requests[i].text;
+    say_if_beyond(*model, requests[i],
+                  requests.size() == 1 ? "" : fmt::format(" to prompt {}", i + 1));
     request.generation.hash_logits = flags.as_json;
     if (!request.generation.sampling.seed && flags.engine.engine.seed)
       request.generation.sampling.seed = flags.engine.engine.seed;

@@ -287,7 +287,10 @@ Result<PromptRequest> chat_request_of(const ServedModel& model, const PromptSpec
   PAGODA_ASSIGN_OR_RETURN(std::optional<GrammarRequest> grammar, grammar_of(spec));
   PAGODA_ASSIGN_OR_RETURN(AnswerForm form, resolve_answer_form(model, encoded.text, tools,
                                                                /*reads_thoughts=*/true, grammar));
-  PromptRequest request = {.text = {}, .is_chat = true, .parsing = std::move(form.parsing)};
+  PromptRequest request = {.text = {},
+                           .is_chat = true,
+                           .asked_tokens = spec.max_tokens,
+                           .parsing = std::move(form.parsing)};
   PAGODA_ASSIGN_OR_RETURN(
       request.text, text_request_of(model, spec, std::move(encoded.token_ids), fallback, grammar));
   if (form.shows_special_tokens) request.text.skip_special_tokens = false;
@@ -358,7 +361,7 @@ Result<PromptRequest> make_prompt_request(const ServedModel& model, const Prompt
   if (spec.tools) return invalid_argument("[run] --tools: expected --chat beside them");
   PAGODA_ASSIGN_OR_RETURN(std::vector<int> token_ids, token_ids_of(model, spec));
   PAGODA_ASSIGN_OR_RETURN(const std::optional<GrammarRequest> grammar, grammar_of(spec));
-  PromptRequest request;
+  PromptRequest request = {.text = {}, .asked_tokens = spec.max_tokens};
   PAGODA_ASSIGN_OR_RETURN(
       request.text, text_request_of(model, spec, std::move(token_ids), kDefaultMaxTokens, grammar));
   return request;

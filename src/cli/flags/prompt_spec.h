@@ -64,6 +64,7 @@ bool is_without_text(const PromptSpec& spec);
 struct PromptRequest {
   TextRequest text;
   bool is_chat = false;
+  std::optional<int> asked_tokens;  // PromptSpec::max_tokens
   std::optional<AnswerParserOptions>
       parsing;  // how to split the answer into parts; absent: all of it is content
 };
