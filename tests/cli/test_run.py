@@ -5,6 +5,7 @@ import os
 import re
 import resource
 import shutil
+import signal
 import struct
 import subprocess
 
@@ -381,3 +382,19 @@ def test_an_answer_that_cannot_be_written_is_a_failure(args):
                               timeout=HANGS_AFTER_S)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith("pagoda: standard output could not be written"), done.stderr
+
+
+# With what one page of a pipe does not hold, or what ends only after very long.
+UNREAD = [["--help"], ["man"], ["completions", "zsh"], ["info", "--ops"], ["list"], ["run", TINY, "import", "--max-tokens", "1000"],
+          ["run", TINY, "--prompts-file", "-"], ["chat", TINY, "--max-tokens", "4"]]
+
+
+@pytest.mark.parametrize("args", UNREAD, ids=lambda args: args[0])
+def test_a_pipe_that_nobody_reads_ends_it_quietly(args):
+    reader, writer = os.pipe()
+    os.close(reader)
+    typed = '{"prompt": "import"}\n' if "--prompts-file" in args else "hello\nhello\n"
+    done = subprocess.run([PAGODA, *map(str, args)], input=typed.encode(), stdout=writer, stderr=subprocess.PIPE, check=False,
+                          timeout=HANGS_AFTER_S)
+    os.close(writer)
+    assert done.returncode == -signal.SIGPIPE and done.stderr == b""  # a shell says 141

@@ -1,6 +1,7 @@
 // The subcommands of `pagoda`. Each file declares its own flags and runs with them.
 //
-// Exit codes: 0 success, 1 failure, 2 bad usage; a failure is one line on stderr.
+// Exit codes: 0 success, 1 failure, 2 bad usage; a failure is one line on stderr. A
+// pipe whose reader has ended ends the process by SIGPIPE, quietly: 141 in a shell.
 #pragma once
 
 #include <functional>

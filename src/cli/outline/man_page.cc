@@ -86,7 +86,9 @@ std::string man_page(const CommandOutline& program, const std::string& version) 
     if (command->commands.empty()) text += section_of(*command);
   }
   text +=
-      ".SH EXIT STATUS\n0: success; 1: failure; 2: bad usage. A failure is one line on stderr.\n";
+      ".SH EXIT STATUS\n0: success; 1: failure; 2: bad usage. A failure is one line on stderr. "
+      "The end of what reads standard output ends a command by SIGPIPE, which a shell tells as "
+      "141.\n";
   text += ".SH ENVIRONMENT\nEach flag of " + bold("pagoda serve") + " may be a variable, such as " +
           bold("PAGODA_MAX_QUEUE") + " for " + bold("--max-queue") +
           "; the command line goes before it.\n";
