@@ -101,7 +101,7 @@ std::string latency_plot_svg(std::span<const RequestRecord> records, const std::
     panels[1].dots.push_back({record.start_s, 1e3 * latency_s});
     if (record.num_output_tokens < 2) continue;
     panels[2].dots.push_back(
-        {record.end_s, 1e3 * (latency_s - ttft_s) / (record.num_output_tokens - 1)});
+        {record.start_s, 1e3 * (latency_s - ttft_s) / (record.num_output_tokens - 1)});
   }
   const double height = kTop + std::size(panels) * (kPanelHeight + kGap);
   std::string svg = fmt::format(
@@ -116,7 +116,8 @@ std::string latency_plot_svg(std::span<const RequestRecord> records, const std::
     svg += draw_panel(panel, top, duration_s);
     top += kPanelHeight + kGap;
   }
-  svg += text_at(kWidth / 2, height - 4, "middle", "seconds since the start");
+  svg +=
+      text_at(kWidth / 2, height - 4, "middle", "start of the request, in seconds since the first");
   return svg + "</svg>\n";
 }
 

@@ -9,8 +9,8 @@
 namespace pagoda {
 
 // Returns a plot with three panels over the seconds since the start. Each dot is a completed
-// request (class "ttft", "e2el" or "tpot"). Time to first token and end-to-end latency are at the
-// request's start, time per output token at its end. `title` may be any text.
+// request (class "ttft", "e2el" or "tpot") at its start, so that a request's dots stand above one
+// another. `title` may be any text.
 std::string latency_plot_svg(std::span<const RequestRecord> records, const std::string& title);
 
 }  // namespace pagoda

@@ -33,6 +33,14 @@ TEST(LatencyPlot, EachRequestIsADotAPanel) {
   EXPECT_THAT(svg, ::testing::EndsWith("</svg>\n"));
 }
 
+TEST(LatencyPlot, ARequestsDotsStandAboveOneAnother) {
+  const std::vector<RequestRecord> records = {
+      {.start_s = 1, .events_s = {2, 5}, .end_s = 5, .num_output_tokens = 2}};
+  const std::string svg = latency_plot_svg(records, "");
+  EXPECT_EQ(count(svg, "cx=\"240.0\""), 3);
+  EXPECT_EQ(count(svg, "<circle class"), 3);
+}
+
 TEST(LatencyPlot, NothingDoneIsAnEmptyPicture) {
   const std::string svg = latency_plot_svg({}, "");
   EXPECT_THAT(svg, HasSubstr("<svg"));
