@@ -200,8 +200,8 @@ Status check_output(const QuantizeOptions& options) {
   std::error_code error;
   if (!fs::exists(output, error)) return ok_status();
   if (!fs::is_regular_file(output, error)) {
-    return invalid_argument("[quantize] {}: expected a file's name, got something else's",
-                            options.output);
+    return unavailable("[quantize] {}: expected a file's name, got something else's",
+                       options.output);
   }
   if (is_part_of_input(output, options.input)) {
     return invalid_argument("[quantize] {}: this is the input", options.output);

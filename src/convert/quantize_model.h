@@ -48,8 +48,8 @@ inline constexpr WeightFormat kQuantizeFormats[] = {WeightFormat::kQ8_0, WeightF
 WeightFormat quantized_format(std::string_view name, const Shape& shape, WeightFormat wanted);
 
 // Writes a quantised copy of a model. kInvalidArgument: an output whose name does not end in .gguf,
-// that is the input, that exists and may not be replaced, or that cannot be written. kDataLoss: a
-// model without tensors, a value that no quantised format holds (not finite, or beyond 65504).
+// that is the input, or that exists and may not be replaced. kUnavailable: an output that cannot be
+// written, or is no file. kDataLoss: a model without tensors, a value that no quantised format holds (not finite, or beyond 65504).
 // Other errors as in read_gguf_model and write_gguf.
 Result<QuantizeSummary> quantize_model(const QuantizeOptions& options);
 

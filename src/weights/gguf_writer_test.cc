@@ -166,7 +166,7 @@ TEST(GgufWriterTest, SaysWhereItCannotWrite) {
   const TemporaryFolder folder;
   const auto source = [](std::size_t, const GgufSink&) { return ok_status(); };
   const Status missing = write_gguf(folder / "nowhere/m.gguf", GgufPlan(), source);
-  EXPECT_EQ(missing.code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(missing.code(), StatusCode::kUnavailable);
   EXPECT_THAT(missing.message(), HasSubstr("nowhere/m.gguf: No such file or directory"));
   std::filesystem::create_directory(folder / "m.gguf");
   EXPECT_THAT(write_gguf(folder / "m.gguf", GgufPlan(), source).message(),

@@ -92,7 +92,7 @@ Status PartialFile::failure(int error) const {
   if (error == ENOSPC || error == EDQUOT || error == EFBIG) {
     return resource_exhausted("[gguf] writing {}: {}", path_, reason);
   }
-  return invalid_argument("[gguf] writing {}: {}", path_, reason);
+  return unavailable("[gguf] writing {}: {}", path_, reason);
 }
 
 }  // namespace pagoda

@@ -2,8 +2,8 @@
 // in the same folder, locked as long as its process lives. Opening a PartialFile removes such files
 // of the same name that killed processes have left.
 //
-// Belongs to one thread. Errors of all calls: kResourceExhausted (the disk is full), kInvalidArgument
-// (the system's reason: no such folder, no right to write there).
+// Belongs to one thread. Errors of all calls: kResourceExhausted (the disk is full), kUnavailable (the
+// system's reason: no such folder, no right to write there).
 #pragma once
 
 #include <cstddef>

@@ -31,8 +31,14 @@ def test_bad_usage_is_one_line_and_leaves_nothing(tmp_path):
     assert "OUT" in pagoda("quantize", TINY, "--format", "Q8_0", code=2).stderr
     assert "nowhere" in pagoda("quantize", tmp_path / "nowhere", out, "--format", "Q8_0", code=1).stderr
     missing = tmp_path / "missing/tiny.gguf"
-    assert "No such file" in pagoda("quantize", TINY, missing, "--format", "Q8_0", code=2).stderr
+    assert "No such file" in pagoda("quantize", TINY, missing, "--format", "Q8_0", code=1).stderr
+    for wrong in (TINY / "config.json/tiny.gguf", "/dev/null/tiny.gguf"):
+        assert "Not a directory" in pagoda("quantize", TINY, wrong, "--format", "Q8_0", code=1).stderr
     assert list(tmp_path.iterdir()) == []
+    folder = tmp_path / "folder.gguf"
+    folder.mkdir()
+    assert "expected a file's name" in pagoda("quantize", TINY, folder, "--format", "Q8_0", code=1).stderr
+    folder.rmdir()
     pagoda("quantize", TINY, out, "--format", "Q8_0")
     before = out.read_bytes()
     stderr = pagoda("quantize", TINY, out, "--format", "Q4_0", code=2).stderr
