@@ -26,7 +26,7 @@ def test_bash_offers_commands_flags_values_and_files(tmp_path):
     (tmp_path / "a model.gguf").touch()
     (tmp_path / "keys.txt").touch()
     assert {"serve", "bench", "completions", "--version"} <= set(completed("pagoda ", tmp_path))
-    assert "man" not in completed("pagoda ", tmp_path)
+    assert "man" in completed("pagoda ", tmp_path) and "  man " in pagoda("--help").stdout
     assert set(completed("pagoda bench ", tmp_path)) >= {"machine", "latency", "throughput", "serve"}
     assert completed("pagoda serve --kv-ca", tmp_path) == [
         "--kv-cache-memory-bytes", "--kv-cache-layout", "--kv-cache-dtype", "--kv-cache-dtype-skip-layers"]

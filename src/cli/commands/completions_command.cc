@@ -34,9 +34,7 @@ void add_completions_commands(CLI::App& app, CommandBody& body) {
   completions.callback([shell, &app, &body] {
     body = [shell, &app] { return print_text(completions_for(*shell, outline_of(app))); };
   });
-  // Only packages need the page, so the help does not show this command.
-  CLI::App& man = *app.add_subcommand("man", "Print the manual page");
-  man.group("");
+  CLI::App& man = *app.add_subcommand("man", "Print the manual page: pagoda man | man -l -");
   man.callback([&app, &body] {
     body = [&app] { return print_text(man_page(outline_of(app), std::string(version()))); };
   });

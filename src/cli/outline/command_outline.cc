@@ -35,8 +35,7 @@ CommandOutline outline_below(const CLI::App& app, const std::string& name) {
     if (!option->get_group().empty()) command.flags.push_back(outline_of_flag(*option));
   }
   for (const CLI::App* inner : app.get_subcommands(nullptr)) {
-    if (!inner->get_group().empty())
-      command.commands.push_back(outline_below(*inner, name + " " + inner->get_name()));
+    command.commands.push_back(outline_below(*inner, name + " " + inner->get_name()));
   }
   return command;
 }

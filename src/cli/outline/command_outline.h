@@ -32,7 +32,7 @@ struct CommandOutline {
   std::string last_word() const { return name.substr(name.rfind(' ') + 1); }
 };
 
-// Returns the outline of a program, without commands that its help hides.
+// Returns the outline of a program.
 CommandOutline outline_of(const CLI::App& app);
 
 // Returns a command, then all commands below it; the pointers are into `command`.

@@ -45,7 +45,7 @@ void expect_all_of(const CLI::App& app, const std::string& name, const CommandOu
       EXPECT_NE(find_flag(program, name, "--" + flag), nullptr) << name << " --" << flag;
   }
   for (const CLI::App* inner : app.get_subcommands(nullptr)) {
-    if (inner->get_name() != "man") expect_all_of(*inner, name + " " + inner->get_name(), program);
+    expect_all_of(*inner, name + " " + inner->get_name(), program);
   }
 }
 
@@ -62,7 +62,7 @@ TEST(CommandOutline, HasEveryFlagWithWhatItTakes) {
   EXPECT_TRUE(find_flag(program, "pagoda serve", "--api-key")->may_be_repeated);
   EXPECT_TRUE(find_flag(program, "pagoda serve", "MODEL")->is_path);
   EXPECT_NE(find_flag(program, "pagoda bench serve", "--base-url"), nullptr);
-  EXPECT_EQ(find_flag(program, "pagoda man", "--help"), nullptr);
+  EXPECT_NE(find_flag(program, "pagoda man", "--help"), nullptr);
 }
 
 TEST(CommandOutline, IsWholeInAllThatIsWrittenFromIt) {
@@ -89,7 +89,6 @@ TEST(CommandOutline, IsWholeInAllThatIsWrittenFromIt) {
       }
     }
   }
-  EXPECT_THAT(bash, Not(HasSubstr("pagoda man")));
 }
 
 TEST(CommandOutline, ListsAreReadAsTheyAreWritten) {
