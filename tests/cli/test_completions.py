@@ -5,14 +5,14 @@ import shutil
 import subprocess
 
 import pytest
-from pagoda_command import pagoda
+from pagoda_command import PAGODA, pagoda
 
 
 def completed(line, tmp_path):
     """What bash offers where `line` ends, a word or the beginning of one behind the last space."""
     script = tmp_path / "completions"
     script.write_text(pagoda("completions", "bash").stdout)
-    words = re.findall(r"=|[^ =]+", line) + ([""] if line.endswith(" ") else [])
+    words = re.findall(r"[=:]|[^ =:]+", line) + ([""] if line.endswith(" ") else [])
     asks = f"""source {script}
 COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
 _pagoda
@@ -40,6 +40,28 @@ def test_bash_offers_commands_flags_values_and_files(tmp_path):
     assert completed("pagoda serve a", tmp_path) == ["a model.gguf"]
     assert completed("pagoda serve m --log-", tmp_path) == ["--log-level", "--log-format"]
     assert completed("pagoda completions ", tmp_path) == ["-h", "--help", "bash", "zsh", "fish"]
+
+
+def test_bash_offers_models_of_this_machine(tmp_path, monkeypatch):
+    store = tmp_path / "store"
+    for name in ("o/tiny", "o/tiny/gguf/Q4_0", "other/tiny"):
+        (store / "hf" / name / ("a" * 40)).mkdir(parents=True)
+        (store / "hf" / name / "refs").mkdir()
+        (store / "hf" / name / "refs/main").write_text("a" * 40)
+    monkeypatch.setenv("PAGODA_MODEL_DIR", str(store))
+    (tmp_path / "hfile.gguf").touch()
+    assert pagoda("list", "--names").stdout.split() == ["hf:o/tiny", "hf:o/tiny:Q4_0", "hf:other/tiny"]
+    assert completed(f"{PAGODA} serve h", tmp_path) == ["hfile.gguf", "hf:o/tiny", "hf:o/tiny:Q4_0", "hf:other/tiny"]
+    assert completed(f"{PAGODA} run hf:", tmp_path) == ["o/tiny", "o/tiny:Q4_0", "other/tiny"]
+    assert completed(f"{PAGODA} run hf:o/", tmp_path) == ["o/tiny", "o/tiny:Q4_0"]
+    assert completed(f"{PAGODA} rm hf:o/tiny:", tmp_path) == ["Q4_0"]
+    assert "hfile.gguf" not in completed(f"{PAGODA} rm h", tmp_path)
+
+
+def test_devices_that_are_not_built_in_are_not_offered(tmp_path):
+    built = re.search(r"devices: (.*)", pagoda("info").stdout)[1].split()
+    assert completed("pagoda serve --device ", tmp_path) == ["auto", *built]
+    assert "cuda" not in built
 
 
 FISH_OFFERS = (("serve --log-format=j", ["--log-format=json"]), ("bench serve --base", ["--base-url"]), ("serve --base", []),

@@ -214,7 +214,7 @@ void add_info_command(CLI::App& app, CommandBody& body) {
   command
       .add_option("MODEL", flags->model,
                   "A GGUF file, a Hugging Face folder, or a name that `pagoda pull` knows")
-      ->type_name(kPathType);
+      ->type_name(kModelType);
   command.add_option("--device", flags->device, "Only this one; an error where it is not there")
       ->check(one_of({"auto", "reference", "cpu", "mlx", "cuda"}))
       ->capture_default_str();

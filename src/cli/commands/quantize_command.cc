@@ -82,7 +82,7 @@ void add_quantize_command(CLI::App& app, CommandBody& body) {
   command
       .add_option("IN", flags->input,
                   "A GGUF file, a Hugging Face folder, or a name that `pagoda pull` knows")
-      ->type_name(kPathType)
+      ->type_name(kModelType)
       ->required();
   command.add_option("OUT", flags->output, "The GGUF file to write")
       ->type_name(kPathType)

@@ -10,6 +10,7 @@
 #include "cli/base/command.h"
 #include "cli/base/report_error.h"
 #include "cli/flags/confirmation.h"
+#include "cli/flags/flag_values.h"
 #include "hub/model_store.h"
 #include "hub/stored_models.h"
 #include "model/model_config.h"
@@ -56,10 +57,16 @@ void print_model(const StoredModel& model, const std::filesystem::path& store) {
               parameters.c_str(), format.c_str(), size_of(model.num_bytes).c_str(), remark);
 }
 
-Status list_store() {
+Status list_store(bool only_names) {
   PAGODA_ASSIGN_OR_RETURN(const std::filesystem::path store, default_model_dir());
   const std::vector<StoredModel> models = stored_models(store);
-  for (const StoredModel& model : models) print_model(model, store);
+  for (const StoredModel& model : models) {
+    if (only_names) {
+      std::printf("%s\n", model.name.c_str());
+    } else {
+      print_model(model, store);
+    }
+  }
   if (models.empty()) std::fprintf(stderr, "no models yet; pagoda pull smollm2 fetches one\n");
   return ok_status();
 }
@@ -102,13 +109,17 @@ int exit_code(const Status& status) {
 }  // namespace
 
 void add_store_commands(CLI::App& app, CommandBody& body) {
-  app.add_subcommand(
-         "list", "List the models that have been fetched: name, family, parameters, format, size")
-      ->callback([&body] { body = [] { return exit_code(list_store()); }; });
+  auto only_names = std::make_shared<bool>(false);
+  CLI::App& list = *app.add_subcommand(
+      "list", "List the models that have been fetched: name, family, parameters, format, size");
+  list.add_flag("--names", *only_names, "Print the names alone, as shells complete them");
+  list.callback(
+      [only_names, &body] { body = [only_names] { return exit_code(list_store(*only_names)); }; });
   auto flags = std::make_shared<RemoveFlags>();
   CLI::App& rm = *app.add_subcommand("rm", "Remove a model that has been fetched");
   rm.add_option("NAME", flags->name,
                 "smollm2, or hf:ORG/NAME[@REVISION][:QUANTIZATION], as pagoda list says it")
+      ->type_name(kStoredModelType)
       ->required();
   rm.add_flag("--yes", flags->is_sure, "Remove it without asking");
   rm.callback([flags, &body] { body = [flags] { return exit_code(remove_from_store(*flags)); }; });

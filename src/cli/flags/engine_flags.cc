@@ -13,7 +13,7 @@ void add_model_flags(CLI::App& command, EngineFlags& flags) {
   command
       .add_option("MODEL", flags.model,
                   "A GGUF file, a Hugging Face folder, or a name that `pagoda pull` knows")
-      ->type_name(kPathType)
+      ->type_name(kModelType)
       ->required();
   command.add_option("--device", flags.device, "Where the model runs")
       ->check(one_of({"auto", "reference", "cpu", "mlx", "cuda"}))

@@ -85,6 +85,10 @@ std::vector<std::string> names_listed(std::string_view list) {
   return names;
 }
 
+bool may_be_path(std::string_view type) {
+  return type == kPathType || type == kModelType;
+}
+
 CLI::Validator one_of(std::vector<std::string> names) {
   const std::string words = listed(names);
   return CLI::Validator(

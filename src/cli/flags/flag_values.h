@@ -34,6 +34,12 @@ std::vector<std::string> names_listed(std::string_view list);
 // The type_name() of flags and arguments that name a file or a folder; shells complete these as
 // paths.
 inline constexpr const char* kPathType = "PATH";
+// The type_name() of arguments that name a model: a file, a folder, or a model of the store.
+inline constexpr const char* kModelType = "PATH|NAME";
+// The type_name() of arguments that name a model of the store.
+inline constexpr const char* kStoredModelType = "NAME";
+// Returns whether a value of this type may be a file's name.
+bool may_be_path(std::string_view type);
 
 CLI::Validator one_of(std::vector<std::string> names);
 CLI::Validator real_number(double least = -std::numeric_limits<double>::infinity(),

@@ -117,7 +117,7 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
 
 std::optional<std::string> bytes_error(const CLI::App& app) {
   for (const CLI::Option* option : chosen_command(app).get_options()) {
-    if (option->get_type_name() == kPathType) continue;
+    if (may_be_path(option->get_type_name())) continue;
     for (const std::string& value : option->results()) {
       const std::size_t at = find_invalid_utf8(value);
       if (at != std::string::npos)

@@ -3,10 +3,18 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "backend/backend.h"
 #include "cli/flags/flag_values.h"
 
 namespace pagoda {
 namespace {
+
+// Returns whether this is a device that this binary was built without.
+bool is_not_built(const std::string& device) {
+  return std::any_of(kBackends.begin(), kBackends.end(), [&](Backend backend) {
+    return backend_name(backend) == device && !backend_is_built(backend);
+  });
+}
 
 FlagOutline outline_of_flag(const CLI::Option& option) {
   FlagOutline flag;
@@ -21,8 +29,10 @@ FlagOutline outline_of_flag(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const std::size_t end = std::min(type.find(':'), type.size());
   flag.value = end == 0 ? "TEXT" : type.substr(0, end);
-  flag.is_path = flag.value == kPathType;
+  flag.is_path = may_be_path(flag.value);
+  flag.is_model = flag.value == kModelType || flag.value == kStoredModelType;
   if (end < type.size()) flag.choices = names_listed(type.substr(end + 1));
+  if (option.get_name() == "--device") std::erase_if(flag.choices, is_not_built);
   flag.default_value = option.get_default_str();
   flag.may_be_repeated = option.get_items_expected_max() > 1;
   return flag;

@@ -18,6 +18,7 @@ struct FlagOutline {
   std::vector<std::string> choices;  // the allowed values; empty: any of that kind
   std::string default_value;         // empty: not shown
   bool is_path = false;              // the value is a file or a folder
+  bool is_model = false;             // the value is a model of the store; is_path: or a file
   bool is_positional = false;
   bool is_required = false;
   bool may_be_repeated = false;

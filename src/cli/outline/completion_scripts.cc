@@ -46,7 +46,8 @@ std::string bash_case_of_command(const CommandOutline& command) {
   for (const CommandOutline& inner : command.commands) words.push_back(inner.last_word());
   for (const FlagOutline& flag : command.flags) {
     if (flag.is_positional) {
-      if (flag.is_path) action = " files=1";
+      if (flag.is_path) action += " files=1";
+      if (flag.is_model) action += " models=1";
       words.insert(words.end(), flag.choices.begin(), flag.choices.end());
     } else {
       words.insert(words.end(), flag.names.begin(), flag.names.end());
@@ -70,6 +71,7 @@ std::string zsh_value(const FlagOutline& flag) {
   if (flag.value.empty()) return "";
   std::string action = " ";
   if (flag.is_path) action = "_files";
+  if (flag.is_model) action = flag.is_path ? "_pagoda_models_or_files" : "_pagoda_models";
   if (!flag.choices.empty()) action = fmt::format("({})", fmt::join(flag.choices, " "));
   return fmt::format(":{}:{}", flag.is_positional ? flag.names[0] : flag.value, action);
 }
@@ -132,6 +134,7 @@ std::string fish_flag(const CommandOutline& command, const FlagOutline& flag) {
     if (!flag.value.empty()) what += flag.is_path ? "-r " : "-x ";
   }
   if (flag.is_path) what += "-F ";
+  if (flag.is_model) what += "-a '(__pagoda_models)' ";
   if (!flag.choices.empty()) what += fmt::format("-a '{}' ", fmt::join(flag.choices, " "));
   if (what.empty()) return "";
   what.pop_back();
@@ -156,9 +159,23 @@ _pagoda_files() {{
   COMPREPLY=($(compgen -f -- "$current"))
 }}
 
+# Offers models of the store. Colons divide words, so that hf:ORG/NAME comes as three of them; only
+# what stands behind the last colon is replaced.
+_pagoda_models() {{
+  local at=$COMP_CWORD typed=${{COMP_WORDS[COMP_CWORD]}} before= name
+  while ((at > 1)) && [[ ${{COMP_WORDS[at]}} == : || ${{COMP_WORDS[at-1]}} == : ]]; do
+    at=$((at - 1))
+    typed=${{COMP_WORDS[at]}}$typed
+  done
+  [[ $COMP_WORDBREAKS == *:* ]] && before=${{typed%"${{typed##*:}}"}}
+  while IFS= read -r name; do
+    [[ $name == "$typed"* ]] && COMPREPLY+=("${{name#"$before"}}")
+  done < <("${{COMP_WORDS[0]}}" list --names 2>/dev/null)
+}}
+
 _pagoda() {{
   local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}}
-  local command=pagoda words= files= word
+  local command=pagoda words= files= models= word
   COMPREPLY=()
   for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
     case "$command $word" in
@@ -175,8 +192,8 @@ _pagoda() {{
 {}  esac
   case "$command" in
 {}  esac
-  if [[ $files && $current != -* ]]; then
-    _pagoda_files
+  if [[ ($files || $models) && $current != -* ]]; then
+    [[ $files ]] && _pagoda_files; [[ $models ]] && _pagoda_models
   else
     COMPREPLY=($(compgen -W "$words" -- "$current"))
   fi
@@ -189,7 +206,11 @@ complete -F _pagoda pagoda
 
 std::string zsh_completions(const CommandOutline& program) {
   std::string text =
-      "#compdef pagoda\n# zsh completion for pagoda, printed by `pagoda completions zsh`.\n\n";
+      "#compdef pagoda\n# zsh completion for pagoda, printed by `pagoda completions zsh`.\n\n"
+      "_pagoda_models() {\n  local -a models=(${(f)\"$(pagoda list --names 2>/dev/null)\"})\n"
+      "  compadd -a models\n}\n\n"
+      "_pagoda_models_or_files() {\n"
+      "  _alternative 'models:model:_pagoda_models' 'files:file:_files'\n}\n\n";
   for (const CommandOutline* command : with_all_below(program))
     text += command->commands.empty() ? zsh_leaf(*command) : zsh_group(*command);
   // If zsh autoloads the file, it is the function's body; if it is sourced, it registers the
@@ -211,6 +232,10 @@ function __pagoda_command_is
         end
     end
     test "$command" = "$argv"
+end
+
+function __pagoda_models
+    pagoda list --names 2>/dev/null
 end
 
 complete -c pagoda -f
