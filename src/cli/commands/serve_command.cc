@@ -14,6 +14,7 @@
 
 #include "cli/base/command.h"
 #include "cli/base/report_error.h"
+#include "cli/commands/serve_summary.h"
 #include "cli/flags/api_keys.h"
 #include "cli/flags/engine_flags.h"
 #include "cli/flags/flag_values.h"
@@ -115,13 +116,22 @@ Status serve(ServeFlags& flags) {
   std::unique_ptr<ServedModel> model;  // declared first, so that it outlives the server
   PAGODA_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, Server::listen(flags.server));
   PAGODA_ASSIGN_OR_RETURN(model, load_unless_interrupted(flags.engine, signals));
-  server->serve(*model, flags.served_model_names.empty() ? names_in_api(flags.engine, *model)
-                                                         : flags.served_model_names);
+  const std::vector<std::string> names = flags.served_model_names.empty()
+                                             ? names_in_api(flags.engine, *model)
+                                             : flags.served_model_names;
+  server->serve(*model, names);
   const EngineLimits& limits = model->engine->limits();
   log_info("{} on {}: {} sequences of {} tokens at most, loaded in {:.2f} s", model->name,
            model->device, limits.max_num_seqs, limits.max_model_len, model->load_s);
   log_info("arithmetic: {}", limits.arithmetic);
-  log_info("listening on {}", url_of(flags.server, server->port()));
+  const std::string url = url_of(flags.server, server->port());
+  for (const std::string& line : lines_of({.flags = flags.engine,
+                                 .model = *model,
+                                 .names = names,
+                                 .num_keys = flags.server.api_keys.size(),
+                                 .page = url + flags.server.root_path + "/"}))
+    log_info("{}", line);
+  log_info("listening on {}", url);
   signals.wait();
   signals.release();
   log_info("finishing what runs; a second Ctrl-C ends it at once");

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/base/amounts.h"
 #include "cli/base/command.h"
 #include "cli/base/report_error.h"
 #include "cli/flags/confirmation.h"
@@ -21,20 +22,7 @@ namespace pagoda {
 
 namespace {
 
-constexpr double kMegabyte = 1e6;
-constexpr double kMillion = 1e6;
-constexpr double kBillion = 1e9;
 constexpr const char* kUnknown = "-";
-
-std::string size_of(std::int64_t num_bytes) {
-  return fmt::format("{:.1f} MB", static_cast<double>(num_bytes) / kMegabyte);
-}
-
-std::string parameters_of(std::int64_t num_parameters) {
-  const auto number = static_cast<double>(num_parameters);
-  return number < kBillion ? fmt::format("{:.1f}M", number / kMillion)
-                           : fmt::format("{:.1f}B", number / kBillion);
-}
 
 // Prints a model's name, family, parameters, the format of most of them, and size.
 void print_model(const StoredModel& model, const std::filesystem::path& store) {
@@ -45,7 +33,7 @@ void print_model(const StoredModel& model, const std::filesystem::path& store) {
   if (checkpoint.ok()) {
     const StoredWeights weights = read_stored_weights(*checkpoint);
     if (weights.num_parameters > 0) {
-      parameters = parameters_of(weights.num_parameters);
+      parameters = parameters_text(weights.num_parameters);
       format = weights.format;
     }
     const Result<ModelConfig> config = read_model_config(*checkpoint);
@@ -54,7 +42,7 @@ void print_model(const StoredModel& model, const std::filesystem::path& store) {
   const char* remark = "";
   if (!model.is_whole) remark = "  not whole; pull it again";
   std::printf("%-48s  %-10s  %8s  %-6s  %10s%s\n", model.name.c_str(), family.c_str(),
-              parameters.c_str(), format.c_str(), size_of(model.num_bytes).c_str(), remark);
+              parameters.c_str(), format.c_str(), size_text(model.num_bytes).c_str(), remark);
 }
 
 Status list_store(bool only_names) {
@@ -80,7 +68,7 @@ struct RemoveFlags {
 Status confirm_removal(const std::string& name, const std::filesystem::path& store) {
   for (const StoredModel& model : stored_models(store)) {
     if (model.name != name) continue;
-    const std::string question = fmt::format("Remove {}, {}?", name, size_of(model.num_bytes));
+    const std::string question = fmt::format("Remove {}, {}?", name, size_text(model.num_bytes));
     switch (ask_user(question, Confirmation::kNo)) {
       case Confirmation::kYes:
         return ok_status();
@@ -98,7 +86,7 @@ Status remove_from_store(const RemoveFlags& flags) {
   PAGODA_ASSIGN_OR_RETURN(const std::filesystem::path store, default_model_dir());
   if (!flags.is_sure) PAGODA_RETURN_IF_ERROR(confirm_removal(flags.name, store));
   PAGODA_ASSIGN_OR_RETURN(const std::int64_t num_bytes, remove_model(flags.name, store));
-  std::printf("%s: %s given back\n", flags.name.c_str(), size_of(num_bytes).c_str());
+  std::printf("%s: %s given back\n", flags.name.c_str(), size_text(num_bytes).c_str());
   return ok_status();
 }
 
