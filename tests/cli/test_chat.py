@@ -247,3 +247,24 @@ def test_a_thought_stands_between_its_marks_where_no_styles_are(home, thinking, 
     assert "<think>\r\nhm\r\n</think>\r\n\r\nyes" in terminal.wait_for(PROMPT)
     terminal.type(CTRL_D)
     terminal.end()
+
+
+TOOLS = [{"type": "function", "function": {"name": "add", "parameters": {"type": "object", "properties": {"x": {"type": "integer"}}}}}]
+# A template that refuses 3 unless it is the result of a call.
+CALLING = """{% for t in tools or [] %}{{ t.function.name }} by <tool_call>{"name": ...}</tool_call>
+{% endfor %}{% for m in messages %}{{ m.role }}: {{ m.content }}{% for c in m.tool_calls or [] %} calls {{ c.function.name }} {{ c.function.arguments | tojson }}
+{%- endfor %}
+{% endfor %}{% if messages[-1].content == '3' and (messages[-1].role != 'tool' or not messages[-2].tool_calls) %}
+{{- raise_exception('no result') }}{% endif %}{% if add_generation_prompt %}assistant: {% endif %}"""
+A_CALL = '<tool_call>{"name": "add", "arguments": {"x": 1}}</tool_call>'
+
+
+def test_what_is_said_behind_a_call_is_its_result(home, tmp_path):
+    model, file = tiny_with_template(tmp_path / "calling", CALLING), tmp_path / "said.json"
+    talk = ("chat", model, "--history-file", "", "--choice", f"Look: {A_CALL}", "--max-tokens", 200)
+    said = pagoda(*talk, "--tools", json.dumps(TOOLS), stdin=f"hello\n3\n/save {file}\n", **home)
+    assert said.stdout == "\n".join(['Look:\n{"name":"add","arguments":{"x":1}}\n'] * 2)
+    assert said.stderr.splitlines()[0] == "[add was called: its result is what you say next]"
+    saved = json.loads(file.read_text())
+    assert [message["role"] for message in saved["messages"]] == ["user", "assistant", "tool", "assistant"] and saved["tools"] == TOOLS
+    assert "no result" in pagoda(*talk, stdin="hello\n3\n", code=2, **home).stderr

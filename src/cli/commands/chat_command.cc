@@ -118,6 +118,7 @@ Status Chat::help(const std::string&) {
   for (const Command& command : commands())
     tell(fmt::format("{:<16}{}", command.usage, command.help));
   tell("\"\"\" begins a message of several lines, and \"\"\" at a line's end ends it.");
+  if (spec_.tools) tell("After a call the next message is its result.");
   tell("Ctrl-C ends an answer, Ctrl-D the conversation.");
   return ok_status();
 }
@@ -143,7 +144,8 @@ Status Chat::clear(const std::string&) {
 
 Status Chat::save(const std::string& file) {
   if (file.empty()) return invalid_argument("[chat] /save: expected a file's name, got none");
-  PAGODA_RETURN_IF_ERROR(save_conversation(conversation_, model_.name, file));
+  const OrderedJson tools = spec_.tools ? parse_ordered_json(*spec_.tools) : nullptr;
+  PAGODA_RETURN_IF_ERROR(save_conversation(conversation_, model_.name, tools, file));
   tell(file + " has the conversation.");
   return ok_status();
 }
@@ -197,14 +199,19 @@ Result<OrderedJson> Chat::print_answer() {
   return message_of(whole);
 }
 
-// Answers the latest question, which leaves the conversation if there is no answer to it.
+// Answers what was said, which leaves the conversation if there is no answer to it. While calls lack
+// results, it asks for the next one instead.
 Status Chat::answer() {
-  Result<OrderedJson> message = print_answer();
-  if (!message.ok()) {
-    conversation_.take_back_question();
-    return message.status();
+  if (!conversation_.next_call()) {
+    Result<OrderedJson> message = print_answer();
+    if (!message.ok()) {
+      conversation_.take_back_texts();
+      return message.status();
+    }
+    conversation_.add_answer(*std::move(message));
   }
-  conversation_.add_answer(*std::move(message));
+  if (const auto call = conversation_.next_call())
+    tell(fmt::format("[{} was called: its result is what you say next]", *call));
   return ok_status();
 }
 
@@ -215,7 +222,7 @@ Status Chat::take(const TypedInput& input) {
     case TypedInput::Kind::kCommand:
       return obey(input);
     case TypedInput::Kind::kMessage:
-      conversation_.add_question(input.text);
+      conversation_.add_text(input.text);
       return answer();
     case TypedInput::Kind::kUnfinished:
       return invalid_argument("[chat] expected a line that ends with \"\"\", got the input's end");
@@ -273,6 +280,9 @@ void add_chat_command(CLI::App& app, CommandBody& body) {
   add_batching_flags(command, flags->engine);
   add_sampling_flags(command, flags->engine);
   add_answer_flags(command, flags->answer);
+  command.add_option("--tools", flags->answer.tools,
+                     "Functions that answers may call, a list of OpenAI's tools or its file; you "
+                     "say their results");
   command.add_option("--system", flags->system, "A system message");
   command
       .add_option("--history-file", flags->history_file,
