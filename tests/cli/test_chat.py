@@ -124,6 +124,22 @@ def test_ctrl_c_ends_the_conversation_where_nothing_is_answered(home):
     terminal.end()
 
 
+def test_ctrl_c_ends_an_answer_and_not_the_conversation(home, tmp_path):
+    terminal = Terminal("--device", "reference", "--ignore-eos", most="1900", **home)  # plain loops take seconds
+    terminal.type("hello\r")
+    terminal.wait_for("hello\r\n")
+    while not terminal.said:
+        terminal.read()
+    os.killpg(terminal.process.pid, signal.SIGINT)
+    terminal.wait_for(PROMPT)
+    terminal.type(f"/save {tmp_path}/said.json\r")
+    terminal.wait_for(PROMPT)
+    terminal.type(CTRL_D)
+    terminal.end()
+    question, answer = json.loads((tmp_path / "said.json").read_text())["messages"]
+    assert question["content"] == "hello" and 0 < len(answer["content"]) < 1900  # each token has more than a character
+
+
 def test_answers_are_sampled_as_flags_say(home):
     asked = ("--max-tokens", 6, "--history-file", "")
     greedy, again, other = (pagoda("chat", TINY, *asked, *flags, stdin="hello\n", **home).stdout
