@@ -14,6 +14,7 @@
 
 #include "cli/base/command.h"
 #include "cli/base/report_error.h"
+#include "cli/base/service_notice.h"
 #include "cli/commands/serve_summary.h"
 #include "cli/flags/api_keys.h"
 #include "cli/flags/engine_flags.h"
@@ -132,8 +133,10 @@ Status serve(ServeFlags& flags) {
                                  .page = url + flags.server.root_path + "/"}))
     log_info("{}", line);
   log_info("listening on {}", url);
+  notify_service_manager(fmt::format("READY=1\nSTATUS=serving {}", model->name));
   signals.wait();
   signals.release();
+  notify_service_manager("STOPPING=1\nSTATUS=finishing what runs");
   log_info("finishing what runs; a second Ctrl-C ends it at once");
   server->stop(flags.shutdown_timeout_s);
   return ok_status();
