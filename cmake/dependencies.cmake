@@ -14,6 +14,7 @@ if(CMAKE_CROSSCOMPILING)
 endif()
 
 find_package(CURL REQUIRED)
+find_package(ZLIB REQUIRED)
 find_package(Boost 1.81 CONFIG REQUIRED COMPONENTS url)
 find_package(prometheus-cpp REQUIRED)
 add_library(pagoda_libedit INTERFACE)

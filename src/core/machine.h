@@ -51,4 +51,15 @@ std::int64_t available_memory_bytes(const std::filesystem::path& root = "/");
 // Returns the most memory this process has had resident so far (VmHWM).
 std::int64_t peak_resident_bytes(const std::filesystem::path& root = "/");
 
+// Resources that this process uses. A figure that the system does not tell is -1.
+struct ProcessUsage {
+  double cpu_s = -1;    // user and system time of all threads
+  double start_s = -1;  // when it started, in seconds since 1970
+  std::int64_t resident_bytes = -1;
+  std::int64_t virtual_bytes = -1;
+  std::int64_t open_files = -1;
+  std::int64_t max_open_files = -1;  // the soft limit
+};
+ProcessUsage process_usage(const std::filesystem::path& root = "/");
+
 }  // namespace pagoda

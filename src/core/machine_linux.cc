@@ -227,4 +227,38 @@ std::int64_t peak_resident_bytes(const fs::path& root) {
   return read_field(root / "proc/self/status", "VmHWM:").value_or(0) * 1024;
 }
 
+ProcessUsage process_usage(const fs::path& root) {
+  ProcessUsage usage;
+  const fs::path self = root / "proc/self";
+  if (const auto kib = read_field(self / "status", "VmRSS:")) usage.resident_bytes = *kib * 1024;
+  if (const auto kib = read_field(self / "status", "VmSize:")) usage.virtual_bytes = *kib * 1024;
+  if (const auto most = read_field(self / "limits", "Max open files")) usage.max_open_files = *most;
+  std::error_code error;
+  std::int64_t num_files = 0;
+  for (fs::directory_iterator entry(self / "fd", error), end; !error && entry != end;
+       entry.increment(error)) {
+    ++num_files;
+  }
+  if (!error) usage.open_files = num_files;
+  // The program's name may have any characters, and the fields are numbered behind it.
+  const std::string stat = read_text(self / "stat").value_or("");
+  const std::size_t name_end = stat.rfind(')');
+  if (name_end == std::string::npos) return usage;
+  std::istringstream fields(stat.substr(name_end + 1));
+  std::vector<std::string> values;  // the first is the process' state
+  for (std::string value; fields >> value;) values.push_back(std::move(value));
+  constexpr std::size_t kUserTicks = 11;
+  constexpr std::size_t kSystemTicks = 12;
+  constexpr std::size_t kStartTicks = 19;  // since the system was started
+  if (values.size() <= kStartTicks) return usage;
+  const auto seconds = [&](std::size_t index) {
+    return static_cast<double>(leading_number(values[index]).value_or(0)) /
+           static_cast<double>(sysconf(_SC_CLK_TCK));
+  };
+  usage.cpu_s = seconds(kUserTicks) + seconds(kSystemTicks);
+  if (const auto boot_s = read_field(root / "proc/stat", "btime "))
+    usage.start_s = static_cast<double>(*boot_s) + seconds(kStartTicks);
+  return usage;
+}
+
 }  // namespace pagoda

@@ -1,6 +1,7 @@
 #include <mach/mach.h>
 #include <sys/resource.h>
 #include <sys/sysctl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <string>
@@ -52,6 +53,32 @@ std::int64_t available_memory_bytes(const std::filesystem::path& root) {
 std::int64_t peak_resident_bytes(const std::filesystem::path& root) {
   rusage usage{};
   return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_maxrss : 0;  // bytes here, unlike on Linux
+}
+
+ProcessUsage process_usage(const std::filesystem::path& root) {
+  ProcessUsage usage;
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+  };
+  rusage times{};
+  if (getrusage(RUSAGE_SELF, &times) == 0)
+    usage.cpu_s = seconds(times.ru_utime) + seconds(times.ru_stime);
+  mach_task_basic_info_data_t memory{};
+  mach_msg_type_number_t count = MACH_TASK_BASIC_INFO_COUNT;
+  if (task_info(mach_task_self(), MACH_TASK_BASIC_INFO, reinterpret_cast<task_info_t>(&memory),
+                &count) == KERN_SUCCESS) {
+    usage.resident_bytes = static_cast<std::int64_t>(memory.resident_size);
+    usage.virtual_bytes = static_cast<std::int64_t>(memory.virtual_size);
+  }
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur != RLIM_INFINITY)
+    usage.max_open_files = static_cast<std::int64_t>(files.rlim_cur);
+  int name[] = {CTL_KERN, KERN_PROC, KERN_PROC_PID, getpid()};
+  kinfo_proc process{};
+  std::size_t size = sizeof(process);
+  if (sysctl(name, 4, &process, &size, nullptr, 0) == 0)
+    usage.start_s = seconds(process.kp_proc.p_starttime);
+  return usage;
 }
 
 }  // namespace pagoda

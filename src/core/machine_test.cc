@@ -55,6 +55,26 @@ class MachineTest : public testing::Test {
                          testing::UnitTest::GetInstance()->current_test_info()->name();
 };
 
+TEST_F(MachineTest, TellsWhatTheProcessUses) {
+  const ProcessUsage unknown = process_usage(root_);
+  EXPECT_EQ(unknown.cpu_s, -1);
+  EXPECT_EQ(unknown.open_files, -1);
+  put("proc/stat", "cpu 1 2 3\nbtime 1000\n");
+  put("proc/self/status", "VmSize:\t 300 kB\nVmRSS:\t 200 kB\n");
+  put("proc/self/limits", "Limit  Soft  Hard\nMax open files   1024   4096   files\n");
+  for (const char* file : {"0", "1", "7"}) put(std::string("proc/self/fd/") + file, "");
+  const auto ticks = [](int seconds) { return std::to_string(seconds * sysconf(_SC_CLK_TCK)); };
+  put("proc/self/stat", "9 (a ) b) S 1 1 1 0 -1 0 0 0 0 0 " + ticks(3) + " " + ticks(4) +
+                            " 0 0 20 0 5 0 " + ticks(50) + " 0 0\n");
+  const ProcessUsage usage = process_usage(root_);
+  EXPECT_EQ(usage.cpu_s, 7);
+  EXPECT_EQ(usage.start_s, 1050);
+  EXPECT_EQ(usage.resident_bytes, 200 * 1024);
+  EXPECT_EQ(usage.virtual_bytes, 300 * 1024);
+  EXPECT_EQ(usage.open_files, 3);
+  EXPECT_EQ(usage.max_open_files, 1024);
+}
+
 TEST_F(MachineTest, HyperThreadsOfACoreCountOnce) {
   put_hyper_threaded_cores();
   EXPECT_EQ(num_threads({0, 1, 2, 3, 4, 5, 6, 7}), 4);

@@ -124,7 +124,7 @@ void Router::count_answer(const AccessRecord& record) const {
   constexpr std::string_view kMethods[] = {"GET", "HEAD", "POST", "DELETE", "OPTIONS"};
   const bool is_known = std::ranges::find(kMethods, record.method) != std::end(kMethods);
   service_.metrics.count_http_answer(route_of(record.path), is_known ? record.method : "other",
-                                     record.status);
+                                     record.status, record.seconds);
 }
 
 std::string_view Router::route_of(std::string_view path) const {
@@ -142,6 +142,8 @@ HttpReply Router::route(HttpRequest request, const Wake& wake) const {
                              .openapi_document = openapi_document_,
                              .parameter = parameter_in_path(endpoint->path, request.path),
                              .client = request.client,
+                             .accept = request.header("accept"),
+                             .accept_encoding = request.header("accept-encoding"),
                              .is_for_anthropic = request.is_for_anthropic()};
   return {request.method == "DELETE" ? endpoint->erase(facts) : endpoint->tell(facts), {}};
 }

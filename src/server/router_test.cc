@@ -299,7 +299,7 @@ TEST(Router, AnswersCountByPathMethodAndStatus) {
                                  {.method = "POST", .path = "/v1/completions", .status = 206},
                                  {.method = "GET", .path = "/v1/models/any", .status = 404},
                                  {.method = "BREW", .path = "/pot\n1", .status = 405},
-                                 {.method = "", .path = "", .status = 0}}) {
+                                 {.method = "", .path = "", .status = 0, .seconds = 400}}) {
     client.router().count_answer(record);
   }
   const std::string metrics = client.get("/llm/metrics").body;
@@ -308,6 +308,10 @@ TEST(Router, AnswersCountByPathMethodAndStatus) {
            "handler=\"/v1/models/{model}\",method=\"GET\",status=\"4xx\"} 1\n",
            "handler=\"none\",method=\"other\",status=\"4xx\"} 1\n",
            "handler=\"none\",method=\"other\",status=\"none\"} 1\n",
+           "http_request_duration_seconds_count{model_name=\"fake-model\","
+           "handler=\"/v1/completions\",status=\"2xx\"} 2\n",
+           "handler=\"none\",status=\"none\",le=\"300\"} 0\n",
+           "handler=\"none\",status=\"none\",le=\"600\"} 1\n",
        }) {
     EXPECT_THAT(metrics, HasSubstr(line));
   }

@@ -8,10 +8,15 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 #include <limits>
 #include <span>
 #include <vector>
+
+#include "server/generation/open_metrics.h"
+#include "server/generation/process_metrics.h"
 
 namespace pagoda {
 namespace {
@@ -28,6 +33,9 @@ const Buckets kTokenBuckets = {0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.
                                0.75, 1,     2.5,  5,     7.5, 10,   20,  40,  80};
 const Buckets kLatencyBuckets = {0.3, 0.5, 0.8, 1,  1.5, 2,   2.5, 5,   10,   15,  20,
                                  30,  40,  50,  60, 120, 240, 480, 960, 1920, 7680};
+// A probe takes less than a millisecond, an answer up to minutes.
+const Buckets kHttpBuckets = {0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1,
+                              2.5,   5,     10,   30,   60,  120,  300, 600};
 const Buckets kCountBuckets = {1,   2,    5,    10,   20,    50,    100,   200,
                                500, 1000, 2000, 5000, 10000, 20000, 50000, 100000};
 
@@ -82,7 +90,14 @@ class FamilyList {
     histogram.sample_sum = static_cast<double>(sum);
     families_.push_back(std::move(family));
   }
-  std::string text() const { return prometheus::TextSerializer().Serialize(families_); }
+  void append(std::vector<prometheus::MetricFamily> families) {
+    std::ranges::move(families, std::back_inserter(families_));
+  }
+  std::string text(ServerMetrics::Format format) const {
+    return format == ServerMetrics::Format::kOpenMetrics
+               ? open_metrics_text(families_)
+               : prometheus::TextSerializer().Serialize(families_);
+  }
 
  private:
   std::vector<prometheus::MetricFamily> families_;
@@ -226,6 +241,12 @@ struct ServerMetrics::Impl {
           .Help("Answers to HTTP requests, by path, method and the status' first digit.")
           .Labels(labels)
           .Register(registry);
+  prometheus::Family<Histogram>& http_durations =
+      prometheus::BuildHistogram()
+          .Name("http_request_duration_seconds")
+          .Help("First byte of a request to the last of its answer.")
+          .Labels(labels)
+          .Register(registry);
   Histogram& first_token =
       histogram("time_to_first_token_seconds", "Arrival to first token.", kFirstTokenBuckets);
   Histogram& inter_token =
@@ -278,23 +299,26 @@ void ServerMetrics::observe_finished(const FinishedSample& sample) {
   }
 }
 
-void ServerMetrics::count_http_answer(std::string_view handler, std::string_view method,
-                                      int status) {
+void ServerMetrics::count_http_answer(std::string_view handler, std::string_view method, int status,
+                                      double seconds) {
+  const std::string digit = status == 0 ? "none" : fmt::format("{}xx", status / 100);
   impl_->http_requests
-      .Add({{"handler", std::string(handler)},
-            {"method", std::string(method)},
-            {"status", status == 0 ? "none" : fmt::format("{}xx", status / 100)}})
+      .Add({{"handler", std::string(handler)}, {"method", std::string(method)}, {"status", digit}})
       .Increment();
+  impl_->http_durations.Add({{"handler", std::string(handler)}, {"status", digit}}, kHttpBuckets)
+      .Observe(seconds);
 }
 
-std::string ServerMetrics::text(const EngineStats& stats, const KvCacheInfo& kv_cache) const {
+std::string ServerMetrics::text(const EngineStats& stats, const KvCacheInfo& kv_cache,
+                                Format format) const {
   FamilyList list(impl_->registry.Collect(), impl_->labels);
   add_state(list, stats);
   add_cache_config(list, kv_cache);
   add_steps(list, stats);
   add_cache(list, stats);
   add_disk(list, stats.tier);
-  return list.text();
+  list.append(process_families());
+  return list.text(format);
 }
 
 }  // namespace pagoda

@@ -34,10 +34,13 @@ class ServerMetrics {
 
   // Counts an answer of `handler`, a path of the endpoints' table. Both names come from short
   // lists, because each pair is a permanent line of /metrics. `status` 0: no answer was begun.
-  void count_http_answer(std::string_view handler, std::string_view method, int status);
+  // seconds: from the request's first byte to the answer's last.
+  void count_http_answer(std::string_view handler, std::string_view method, int status,
+                         double seconds);
 
-  // Returns these metrics and the engine's in Prometheus' text format.
-  std::string text(const EngineStats& stats, const KvCacheInfo& kv_cache) const;
+  enum class Format { kPrometheus, kOpenMetrics };
+  // Returns these metrics, the engine's and the process'.
+  std::string text(const EngineStats& stats, const KvCacheInfo& kv_cache, Format format) const;
 
  private:
   struct Impl;

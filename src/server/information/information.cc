@@ -6,7 +6,9 @@
 
 #include "core/json.h"
 #include "core/version.h"
+#include "server/base/accepted.h"
 #include "server/base/error_response.h"
+#include "server/base/gzip.h"
 #include "server/base/json_body.h"
 #include "server/fields/generation_fields.h"
 
@@ -172,10 +174,22 @@ HttpResponse slots_response(const ApiService& service) {
   return json_response(slots);
 }
 
-HttpResponse metrics_response(const ApiService& service) {
-  const Engine& engine = *service.model.engine;
-  return {.content_type = "text/plain; version=0.0.4; charset=utf-8",
-          .body = service.metrics.text(engine.stats(), engine.limits().kv_cache)};
+HttpResponse metrics_response(const ServerFacts& facts) {
+  const Engine& engine = *facts.service.model.engine;
+  const double weight = accepted_weight(facts.accept, "application/openmetrics-text");
+  const bool is_open = weight > 0 && weight >= accepted_weight(facts.accept, "text/plain");
+  HttpResponse response = {
+      .content_type = is_open ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
+                              : "text/plain; version=0.0.4; charset=utf-8",
+      .headers = {{"Vary", "Accept, Accept-Encoding"}},
+      .body = facts.service.metrics.text(
+          engine.stats(), engine.limits().kv_cache,
+          is_open ? ServerMetrics::Format::kOpenMetrics : ServerMetrics::Format::kPrometheus)};
+  if (accepted_weight(facts.accept_encoding, "gzip") > 0) {
+    response.body = gzip(response.body);
+    response.headers.emplace_back("Content-Encoding", "gzip");
+  }
+  return response;
 }
 
 }  // namespace pagoda

@@ -5,6 +5,7 @@
 
 #include "server/base/http_message.h"
 #include "server/generation/api_service.h"
+#include "server/generation/server_facts.h"
 
 namespace pagoda {
 
@@ -17,7 +18,8 @@ HttpResponse model_response(const ApiService& service, const std::string& name,
 // Answers that the process runs, whatever state its model is in.
 HttpResponse live_response();
 HttpResponse health_response(const ApiService& service);
-HttpResponse metrics_response(const ApiService& service);
+// Writes the metrics in the format and the encoding that the request prefers.
+HttpResponse metrics_response(const ServerFacts& facts);
 
 // Returns how many sequences run or wait, for routers that look for the fewest (vLLM).
 HttpResponse load_response(const ApiService& service);
