@@ -19,7 +19,7 @@ esac
 # Packages by package manager, unversioned, so that one list serves every release that is new enough.
 apt_build=(
   build-essential ca-certificates ccache cmake file ninja-build pkg-config python3 python3-venv
-  libssl-dev libcurl4-openssl-dev zlib1g-dev nlohmann-json3-dev libcli11-dev libspdlog-dev libfmt-dev prometheus-cpp-dev
+  libssl-dev libcurl4-openssl-dev zlib1g-dev libzmq3-dev nlohmann-json3-dev libcli11-dev libspdlog-dev libfmt-dev prometheus-cpp-dev
   libhwy-dev libedit-dev libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev)
 apt_test=(clang libclang-rt-dev curl mold)
 apt_page=(chromium chromium-driver fonts-liberation)  # what tests of the page drive
@@ -29,12 +29,12 @@ apt_cross=(
   libgtest-dev:arm64 libgmock-dev:arm64 librapidcheck-dev:arm64)
 dnf_build=(
   gcc-c++ ca-certificates ccache cmake file ninja-build pkgconf-pkg-config python3
-  openssl-devel libcurl-devel zlib-devel boost-devel json-devel cli11-devel spdlog-devel fmt-devel prometheus-cpp-devel
+  openssl-devel libcurl-devel zlib-devel zeromq-devel boost-devel json-devel cli11-devel spdlog-devel fmt-devel prometheus-cpp-devel
   highway-devel libedit-devel gtest-devel gmock-devel rapidcheck-devel google-benchmark-devel)
 dnf_test=(clang compiler-rt curl mold chromium chromedriver liberation-fonts diffutils)
 brew_build=(
   cmake ninja ccache pkgconf python@3.12 openssl@3 boost nlohmann-json cli11 spdlog fmt
-  prometheus-cpp highway googletest rapidcheck google-benchmark)
+  prometheus-cpp zeromq highway googletest rapidcheck google-benchmark)
 brew_test=(chromedriver)
 # Boost.URL came with this release.
 boost_version=1.81

@@ -14,9 +14,9 @@ Sha256Digest named_digest(int number) {
   return sha256(std::to_string(number));
 }
 
-// Returns the root in events whose begin() was not called.
-Sha256Digest root_of(std::string_view owner, std::string_view salt = "") {
-  return prefix_scope(Sha256Digest{}, owner, salt).digest;
+// Returns the scope in events whose begin() was not called.
+PrefixScope scope_of(std::string_view owner, std::string_view salt = "") {
+  return prefix_scope(Sha256Digest{}, owner, salt);
 }
 
 // A reader of pages, as a router would be.
@@ -29,7 +29,7 @@ class Reader {
       ++num_whole_;
     }
     for (const CacheEvent& event : page.events) {
-      if (event.is_removal) {
+      if (event.kind == CacheEventKind::kRemoved) {
         EXPECT_EQ(held_.erase(event.digest), 1u);
       } else {
         EXPECT_TRUE(held_.emplace(event.digest, event.parent).second);
@@ -48,11 +48,11 @@ class Reader {
 
 TEST(CacheEvents, WhoReadsInTimeGetsWhatIsNew) {
   CacheEvents events;
-  EXPECT_EQ(events.since(0, "").root, root_of(""));
+  EXPECT_EQ(events.since(0, "").root, scope_of("").digest);
   Reader reader;
   reader.read(events);
-  events.add_stored(named_digest(1), named_digest(0), root_of(""));
-  events.add_stored(named_digest(2), named_digest(1), root_of(""));
+  events.add_stored(named_digest(1), named_digest(0), scope_of(""), {});
+  events.add_stored(named_digest(2), named_digest(1), scope_of(""), {});
   reader.read(events);
   EXPECT_EQ(reader.held().at(named_digest(2)), named_digest(1));
   events.add_removed(named_digest(2));
@@ -68,9 +68,10 @@ TEST(CacheEvents, WhoReadsInTimeGetsWhatIsNew) {
 TEST(CacheEvents, AReaderOfAnotherServerGetsAllThatIsHeld) {
   CacheEvents before, after;
   Reader reader;
-  before.add_stored(named_digest(1), named_digest(0), root_of(""));
+  before.add_stored(named_digest(1), named_digest(0), scope_of(""), {});
   reader.read(before);
-  for (int i = 2; i < 100; ++i) after.add_stored(named_digest(i), named_digest(0), root_of(""));
+  for (int i = 2; i < 100; ++i)
+    after.add_stored(named_digest(i), named_digest(0), scope_of(""), {});
   reader.read(after);
   EXPECT_EQ(reader.held().size(), 98u);
   EXPECT_EQ(reader.num_whole(), 2);
@@ -79,7 +80,7 @@ TEST(CacheEvents, AReaderOfAnotherServerGetsAllThatIsHeld) {
 TEST(CacheEvents, WhoIsLateGetsAllThatIsHeld) {
   CacheEvents events;
   Reader reader, late;
-  events.add_stored(named_digest(-1), named_digest(0), root_of(""));
+  events.add_stored(named_digest(-1), named_digest(0), scope_of(""), {});
   late.read(events);
   std::mt19937 random(1);
   std::map<Sha256Digest, Sha256Digest> held = {{named_digest(-1), named_digest(0)}};
@@ -90,7 +91,7 @@ TEST(CacheEvents, WhoIsLateGetsAllThatIsHeld) {
       events.add_removed(gone);
     } else {
       held[named_digest(i)] = named_digest(i - 1);
-      events.add_stored(named_digest(i), named_digest(i - 1), root_of(""));
+      events.add_stored(named_digest(i), named_digest(i - 1), scope_of(""), {});
     }
     if (i % 1000 == 0) reader.read(events);
   }
@@ -105,17 +106,17 @@ TEST(CacheEvents, WhoIsLateGetsAllThatIsHeld) {
 // With a root a reader could guess the prompts under it.
 TEST(CacheEvents, AReaderIsToldOfItsOwnBlocksAlone) {
   CacheEvents events;
-  const std::vector<Sha256Digest> roots = {root_of(""), root_of("alice"), root_of("bob"),
-                                           root_of("alice", "salt")};
+  const std::vector<PrefixScope> scopes = {scope_of(""), scope_of("alice"), scope_of("bob"),
+                                           scope_of("alice", "salt")};
   const std::uint64_t start = events.since(0, "").next;
   for (int i = 0; i < 4; ++i)
-    events.add_stored(named_digest(i), roots[static_cast<std::size_t>(i)],
-                      roots[static_cast<std::size_t>(i)]);
+    events.add_stored(named_digest(i), scopes[static_cast<std::size_t>(i)].digest,
+                      scopes[static_cast<std::size_t>(i)], {});
   for (const auto& [owner, number] :
        {std::pair<std::string_view, int>("", 0), {"alice", 1}, {"bob", 2}}) {
     for (const std::uint64_t after : {std::uint64_t{0}, start}) {
       const CacheEvents::Page page = events.since(after, owner);
-      EXPECT_EQ(page.root, roots[static_cast<std::size_t>(number)]);
+      EXPECT_EQ(page.root, scopes[static_cast<std::size_t>(number)].digest);
       ASSERT_EQ(page.events.size(), 1u) << owner;
       EXPECT_EQ(page.events[0].digest, named_digest(number));
     }
@@ -125,7 +126,44 @@ TEST(CacheEvents, AReaderIsToldOfItsOwnBlocksAlone) {
   const CacheEvents::Page gone = events.since(next, "alice");
   ASSERT_EQ(gone.events.size(), 1u);
   EXPECT_EQ(gone.events[0].digest, named_digest(1));
-  EXPECT_TRUE(gone.events[0].is_removal);
+  EXPECT_EQ(gone.events[0].kind, CacheEventKind::kRemoved);
+}
+
+TEST(CacheEvents, APublisherIsToldTokensAndNoSaltedBlocks) {
+  CacheEvents events(/*keeps_tokens=*/true);
+  std::uint64_t next = events.next();
+  events.add_stored(named_digest(1), scope_of("").digest, scope_of(""), std::vector<int>{4, 5});
+  events.add_stored(named_digest(2), scope_of("", "s").digest, scope_of("", "s"),
+                    std::vector<int>{6, 7});
+  events.add_removed(named_digest(1));
+  events.end_clearing();
+  ASSERT_TRUE(events.wait(next));
+  const CacheEvents::Backlog first = events.take(next, 1);
+  ASSERT_EQ(first.events.size(), 1u);
+  EXPECT_EQ(first.events[0].tokens, (std::vector<int>{4, 5}));
+  EXPECT_EQ(first.events[0].root, events.plain_root());
+  const CacheEvents::Backlog rest = events.take(first.next, 100);
+  ASSERT_EQ(rest.events.size(), 2u);
+  EXPECT_EQ(rest.events[0].event.kind, CacheEventKind::kRemoved);
+  EXPECT_EQ(rest.events[1].event.kind, CacheEventKind::kCleared);
+  events.end_waits();
+  EXPECT_FALSE(events.wait(rest.next));
+}
+
+TEST(CacheEvents, ALatePublisherIsToldAllThatIsHeldParentsFirst) {
+  CacheEvents events(/*keeps_tokens=*/true);
+  const std::uint64_t start = events.next();
+  const int num_blocks = 2 * static_cast<int>(CacheEvents::kMaxKept);
+  for (int i = 0; i < num_blocks; ++i) {
+    events.add_stored(named_digest(i), i == 0 ? scope_of("").digest : named_digest(i - 1),
+                      scope_of(""), std::vector<int>{i});
+  }
+  const CacheEvents::Backlog all = events.take(start, 10);
+  EXPECT_TRUE(all.is_whole);
+  ASSERT_EQ(std::ssize(all.events), num_blocks);
+  for (int i = 0; i < num_blocks; ++i)
+    ASSERT_EQ(all.events[static_cast<std::size_t>(i)].tokens, std::vector<int>{i});
+  EXPECT_EQ(all.next, events.next());
 }
 
 // The events match the blocks that the cache holds, and digests follow from the root and the

@@ -248,8 +248,8 @@ int PrefixCache::insert_block(const PrefixChain& chain, std::span<const int> tok
   nodes_[block_id].digest = digest;
   link(block_id, chain, group, parent, block_tokens(tokens, index));
   if (events_ != nullptr && group == 0) {
-    const Sha256Digest& root = chain.scope.digest;
-    events_->add_stored(digest, index == 0 ? root : chain.digests[index - 1], root);
+    events_->add_stored(digest, index == 0 ? chain.scope.digest : chain.digests[index - 1],
+                        chain.scope, tokens_of(block_id));
   }
   return kNone;
 }

@@ -62,6 +62,7 @@ void PrefixCache::clear(std::string_view owner) {
   for (const int id : found) {
     if (nodes_[id].is_evictable) forget(id);
   }
+  if (events_ != nullptr) events_->end_clearing();
 }
 
 // Stores the oldest blocks first, so that parents are newer than their children in the tier, too.

@@ -11,6 +11,7 @@ namespace pagoda {
 struct PrefixScope {
   Sha256Digest owner = {};   // digest of the model and the owner's name
   Sha256Digest digest = {};  // digest of `owner` and the salt: the parent of a prompt's first block
+  bool is_salted = false;
 };
 
 // Returns the scope of an owner and a salt. owner: "" if requests have none. model: what else a

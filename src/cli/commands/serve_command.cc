@@ -23,6 +23,7 @@
 #include "core/log_thread.h"
 #include "core/start_thread.h"
 #include "kv/cache_events.h"
+#include "server/kv_event_publisher.h"
 #include "server/memory_trimmer.h"
 #include "server/server.h"
 #include "serving/request_memory.h"
@@ -37,6 +38,7 @@ struct ServeFlags {
   ApiKeySources api_keys;
   std::vector<std::string> served_model_names;
   bool tells_cache_events = false;
+  KvEventOptions kv_events;  // without an endpoint: none are published
   double shutdown_timeout_s = 30;
   std::string log_level = "info";
   std::string log_format = "text";
@@ -96,10 +98,13 @@ Result<std::unique_ptr<ServedModel>> load_unless_interrupted(const EngineFlags& 
 }
 
 Status serve(ServeFlags& flags) {
-  if (flags.tells_cache_events) {
-    flags.engine.engine.cache_events = std::make_shared<CacheEvents>();
-    flags.server.cache_events = flags.engine.engine.cache_events;
-  }
+  const bool publishes = !flags.kv_events.endpoint.empty();
+  if (!publishes && !flags.kv_events.replay_endpoint.empty())
+    return invalid_argument(
+        "[serve] --kv-events-replay-endpoint: expected --kv-events-endpoint too");
+  if (flags.tells_cache_events || publishes)
+    flags.engine.engine.cache_events = std::make_shared<CacheEvents>(publishes);
+  if (flags.tells_cache_events) flags.server.cache_events = flags.engine.engine.cache_events;
   if (flags.server.tls.certificate.empty() != flags.server.tls.key.empty())
     return invalid_argument("[tls] expected both --ssl-certfile and --ssl-keyfile, got one");
   const std::int64_t most_body_bytes = limit_of_bodies(flags.server.max_request_memory_bytes);
@@ -114,6 +119,11 @@ Status serve(ServeFlags& flags) {
   spdlog::set_level(spdlog::level::from_str(flags.log_level));
   if (flags.log_format == "json") flags.server.log_format = LogFormat::kJson;
   use_log_format(flags.server.log_format);
+  std::unique_ptr<KvEventPublisher> publisher;
+  if (publishes) {
+    PAGODA_ASSIGN_OR_RETURN(
+        publisher, KvEventPublisher::start(flags.kv_events, flags.engine.engine.cache_events));
+  }
   std::unique_ptr<ServedModel> model;  // declared first, so that it outlives the server
   PAGODA_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, Server::listen(flags.server));
   PAGODA_ASSIGN_OR_RETURN(model, load_unless_interrupted(flags.engine, signals));
@@ -208,6 +218,16 @@ void add_limit_flags(CLI::App& command, ServeFlags& flags) {
       ->capture_default_str();
 }
 
+void add_kv_event_flags(CLI::App& command, KvEventOptions& options) {
+  command.add_option("--kv-events-endpoint", options.endpoint,
+                     "An endpoint of ZeroMQ, such as tcp://*:5557, at which routers are told which "
+                     "blocks the prefix cache holds, as vLLM does; whoever reaches it reads all "
+                     "prompts as token ids");
+  command.add_option("--kv-events-replay-endpoint", options.replay_endpoint,
+                     "One at which routers ask for messages that they have missed");
+  command.add_option("--kv-events-topic", options.topic, "The topic of these messages");
+}
+
 }  // namespace
 
 void add_serve_command(CLI::App& app, CommandBody& body) {
@@ -225,6 +245,7 @@ void add_serve_command(CLI::App& app, CommandBody& body) {
   command.add_flag("--prefix-cache-events", flags->tells_cache_events,
                    "Tells which blocks the prefix cache holds, at /v1/prefix_cache/events/0, for "
                    "routers; whoever may ask can tell of a guessed prompt whether it was sent");
+  add_kv_event_flags(command, flags->kv_events);
   command
       .add_option("--shutdown-timeout", flags->shutdown_timeout_s,
                   "Seconds that running answers have after the first Ctrl-C or SIGTERM")

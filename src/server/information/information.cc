@@ -115,8 +115,9 @@ HttpResponse cache_events_response(const ApiService& service, const std::string&
   json events = json::array();
   for (const CacheEvent& event : page.events) {
     json told = {{"digest", to_hex(event.digest)}};
-    told["type"] = event.is_removal ? "removed" : "stored";
-    if (!event.is_removal) told["parent"] = to_hex(event.parent);
+    const bool is_stored = event.kind == CacheEventKind::kStored;
+    told["type"] = is_stored ? "stored" : "removed";
+    if (is_stored) told["parent"] = to_hex(event.parent);
     events.push_back(std::move(told));
   }
   return json_response({{"root", to_hex(page.root)},

@@ -124,7 +124,7 @@ TEST(Information, EventsOfThePrefixCacheAreToldWhereThatIsAskedFor) {
   const auto events = std::make_shared<CacheEvents>();
   client.service().cache_events = events;
   const Sha256Digest root = events->since(0, "").root;
-  events->add_stored(sha256("a"), root, root);
+  events->add_stored(sha256("a"), root, {.digest = root}, {});
   json page = parse_json(client.get(path + "0").body);
   EXPECT_EQ(page.at("root"), to_hex(root));
   EXPECT_EQ(page.at("is_whole"), true);
@@ -176,7 +176,7 @@ TEST(Information, EachKeyHasAPrefixCacheOfItsOwn) {
   const auto events = std::make_shared<CacheEvents>();
   client.service().cache_events = events;
   const Sha256Digest root = events->since(0, owners["a-key"]).root;
-  events->add_stored(sha256("a"), root, root);
+  events->add_stored(sha256("a"), root, {.digest = root}, {});
   const json own = send_as("a-key", "GET", "/v1/prefix_cache/events/0");
   EXPECT_EQ(own.at("root"), to_hex(root));
   EXPECT_EQ(own.at("events").size(), 1u);
