@@ -26,7 +26,7 @@ install(CODE [[
   file(MAKE_DIRECTORY "${bin}")
   file(CREATE_LINK ../lib/pagoda/pagoda "${bin}/pagoda" SYMBOLIC)
 ]] COMPONENT program)
-install(FILES LICENSE README.md CHANGELOG.md packaging/grafana.json DESTINATION share/doc/pagoda COMPONENT program)
+install(FILES LICENSE README.md CHANGELOG.md packaging/grafana.json packaging/prometheus/alerts.yaml DESTINATION share/doc/pagoda COMPONENT program)
 install(FILES src/server/page/third_party/markdown-it/LICENSE DESTINATION share/doc/pagoda RENAME LICENSE.markdown-it COMPONENT program)
 install(RUNTIME_DEPENDENCY_SET libraries
   PRE_EXCLUDE_REGEXES "^ld-linux" "^libc\\.so" "^libm\\.so" "^libdl\\.so" "^libpthread\\.so" "^librt\\.so" "^libresolv\\.so" "^libmlx" "^lib(blas|lapack|gfortran|quadmath)-"

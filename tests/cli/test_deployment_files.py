@@ -242,6 +242,35 @@ def test_ports_and_names_agree():
     assert [url.hostname for url in worker_urls(pod(ROUTERS)[1]["args"])] == named
 
 
+def test_who_may_ask_a_replica_can_and_one_of_them_stays():
+    name = {"app.kubernetes.io/name": "pagoda"}
+    budget = CLUSTER["PodDisruptionBudget", "pagoda"]
+    assert budget["selector"]["matchLabels"] == name == REPLICAS["selector"]["matchLabels"]
+    assert 0 < budget["maxUnavailable"] < REPLICAS["replicas"]
+    for workload, policy in ((REPLICAS, "pagoda"), (ROUTERS, "pagoda-router")):
+        allowed = CLUSTER["NetworkPolicy", policy]
+        assert allowed["podSelector"]["matchLabels"] == workload["template"]["metadata"]["labels"]
+        assert allowed["policyTypes"] == ["Ingress"]
+        ports = {each["name"] for each in pod(workload)[1]["ports"]}
+        assert all({each["port"] for each in rule["ports"]} == ports for rule in allowed["ingress"])
+    (rule, ), (router, ) = (CLUSTER["NetworkPolicy", policy]["ingress"] for policy in ("pagoda", "pagoda-router"))
+    assert ROUTERS["template"]["metadata"]["labels"] in [each.get("podSelector", {}).get("matchLabels") for each in rule["from"]]
+    assert "from" not in router
+
+
+def test_prometheus_finds_the_replicas(replica):
+    folder = PACKAGING / "kubernetes/monitoring"
+    resources = yaml.safe_load((folder / "kustomization.yaml").read_text())["resources"]
+    assert [(folder / each).resolve().exists() for each in resources] == [True, True]
+    spec = yaml.safe_load((folder / "service_monitor.yaml").read_text())["spec"]
+    services = [each for each in yaml.safe_load_all((PACKAGING / "kubernetes/replicas.yaml").read_text()) if each["kind"] == "Service"]
+    found, = (each for each in services if spec["selector"]["matchLabels"].items() <= each["metadata"]["labels"].items())
+    endpoint, = spec["endpoints"]
+    assert endpoint["port"] in {each["name"] for each in found["spec"]["ports"]}
+    server, _ = replica
+    assert status(server.port, endpoint["path"], host="10.1.2.3:8000") == 200
+
+
 def test_what_ends_has_time_to_finish():
     # CLI11 2.2 writes FLOAT=30, 2.4 and later FLOAT [30].
     default, = re.findall(r"--shutdown-timeout FLOAT(?:=| \[)(\d+)", pagoda("serve", "--help").stdout)

@@ -10,10 +10,11 @@ import time
 import urllib.request
 
 import pytest
+import yaml
 from pagoda_server import PagodaServer
 from waiting import HANGS_AFTER_S
 
-DASHBOARD = pathlib.Path(os.environ["PAGODA_SOURCE_DIR"]) / "packaging/grafana.json"
+PACKAGING = pathlib.Path(os.environ["PAGODA_SOURCE_DIR"]) / "packaging"
 
 
 # What Prometheus 2.42 sends.
@@ -142,7 +143,7 @@ def labels_by_metric(server):
 
 
 def test_the_dashboard_draws_what_is_there(server):
-    dashboard = json.loads(DASHBOARD.read_text())
+    dashboard = json.loads((PACKAGING / "grafana.json").read_text())
     metrics = labels_by_metric(server)
     expressions = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
     assert len(expressions) > 20
@@ -165,3 +166,29 @@ def test_the_dashboard_draws_what_is_there(server):
     cells = [(place["x"] + dx, place["y"] + dy) for place in places for dx in range(place["w"])
              for dy in range(place["h"])]
     assert len(cells) == len(set(cells)), "panels lie over one another"
+
+
+# Words of the language that alerts are written in.
+WORDS = {"and", "or", "unless", "on", "by", "sum", "rate", "histogram_quantile"}
+
+
+def test_alerts_ask_for_what_is_there(server):
+    metrics = labels_by_metric(server)
+    _, text = get_metrics(server)
+    metrics |= {name: set() for name in re.findall(r"^(process_\w+) ", text, re.MULTILINE)}
+    group, = yaml.safe_load((PACKAGING / "prometheus/alerts.yaml").read_text())["groups"]
+    names = [rule["alert"] for rule in group["rules"]]
+    assert len(names) == len(set(names)) and {"PagodaEngineDead", "PagodaQueueFull", "PagodaNoProgress", "PagodaCacheThrashing"} <= set(names)
+    for rule in group["rules"]:
+        assert set(rule) == {"alert", "expr", "for", "labels", "annotations"} and set(rule["annotations"]) == {"summary", "description"}
+        assert rule["labels"]["severity"] in ("warning", "critical") and re.fullmatch(r"\d+m", rule["for"])
+        grouped = re.findall(r"(?:by|on) \(([^)]*)\)", rule["expr"])
+        asked = re.findall(r"(\w+)=", rule["expr"]) + [label for each in grouped for label in each.split(", ")]
+        bare = re.sub(r'"[^"]*"|(?:by|on) \([^)]*\)|\[\w+\]|\{[^}]*\}', "", rule["expr"])
+        used = set(re.findall(r"[a-z][\w:]*", bare)) - WORDS
+        assert used and used <= set(metrics), rule["expr"]
+        # Prometheus itself adds these two.
+        assert set(asked) - {"instance", "job"} <= set.union(*(metrics[name] for name in used)), rule["expr"]
+        rated = re.findall(r"rate\(([\w:]+)", rule["expr"])
+        assert all(name.endswith(("_total", "_bucket")) for name in rated)
+        assert {name for name in used if name.endswith(("_total", "_bucket"))} == set(rated)

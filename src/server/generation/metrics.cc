@@ -309,11 +309,12 @@ void ServerMetrics::count_http_answer(std::string_view handler, std::string_view
       .Observe(seconds);
 }
 
-std::string ServerMetrics::text(const EngineStats& stats, const KvCacheInfo& kv_cache,
+std::string ServerMetrics::text(const EngineStats& stats, const EngineLimits& limits,
                                 Format format) const {
   FamilyList list(impl_->registry.Collect(), impl_->labels);
   add_state(list, stats);
-  add_cache_config(list, kv_cache);
+  list.gauge("max_queued_prompts", "Prompts that the queue holds: --max-queue.", limits.max_queue);
+  add_cache_config(list, limits.kv_cache);
   add_steps(list, stats);
   add_cache(list, stats);
   add_disk(list, stats.tier);

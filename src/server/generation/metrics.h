@@ -40,7 +40,7 @@ class ServerMetrics {
 
   enum class Format { kPrometheus, kOpenMetrics };
   // Returns these metrics, the engine's and the process'.
-  std::string text(const EngineStats& stats, const KvCacheInfo& kv_cache, Format format) const;
+  std::string text(const EngineStats& stats, const EngineLimits& limits, Format format) const;
 
  private:
   struct Impl;

@@ -184,7 +184,7 @@ HttpResponse metrics_response(const ServerFacts& facts) {
                               : "text/plain; version=0.0.4; charset=utf-8",
       .headers = {{"Vary", "Accept, Accept-Encoding"}},
       .body = facts.service.metrics.text(
-          engine.stats(), engine.limits().kv_cache,
+          engine.stats(), engine.limits(),
           is_open ? ServerMetrics::Format::kOpenMetrics : ServerMetrics::Format::kPrometheus)};
   if (accepted_weight(facts.accept_encoding, "gzip") > 0) {
     response.body = gzip(response.body);
