@@ -48,8 +48,14 @@ if(NOT CMAKE_CROSSCOMPILING)
   install(FILES ${printed}/pagoda.fish DESTINATION share/fish/vendor_completions.d COMPONENT program)
 endif()
 if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
-  # The prefix is known no sooner than the program is installed.
-  install(CODE "configure_file(\"${PROJECT_SOURCE_DIR}/packaging/pagoda.service.in\" \"${CMAKE_BINARY_DIR}/pagoda.service\" @ONLY)"
+  # The prefix is known no sooner than the program is installed. That of a tarball is a folder of cpack's: its unit has the
+  # prefix that install.sh replaces.
+  install(CODE "
+    set(installed_prefix \"\${CMAKE_INSTALL_PREFIX}\")
+    if(installed_prefix MATCHES \"/_CPack_Packages/\")
+      set(installed_prefix /usr/local)
+    endif()
+    configure_file(\"${PROJECT_SOURCE_DIR}/packaging/pagoda.service.in\" \"${CMAKE_BINARY_DIR}/pagoda.service\" @ONLY)"
     COMPONENT program)
   install(FILES ${CMAKE_BINARY_DIR}/pagoda.service DESTINATION lib/systemd/system COMPONENT program)
   install(FILES packaging/pagoda.toml DESTINATION share/doc/pagoda COMPONENT program)

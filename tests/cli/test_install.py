@@ -74,6 +74,7 @@ def test_packages_hold_the_program_where_it_belongs(tmp_path):
     shutil.unpack_archive(tarball, tmp_path)
     unpacked, = tmp_path.glob("pagoda-*/bin/pagoda")
     check_library_paths(unpacked.parent.parent)
+    assert "exec /usr/local/bin/pagoda serve" in (unpacked.parents[1] / "lib/systemd/system/pagoda.service").read_text()
     loaded = subprocess.run([unpacked], capture_output=True, text=True, check=True, env={"LD_TRACE_LOADED_OBJECTS": "1"}).stdout
     from_system = {line.split()[0] for line in loaded.splitlines() if "=>" in line and str(tmp_path) not in line}
     assert from_system <= {"libc.so.6", "libm.so.6", "libresolv.so.2", "libpthread.so.0", "libdl.so.2", "librt.so.1"}

@@ -30,7 +30,7 @@ def unit(tmp_path):
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/pagoda").symlink_to(PAGODA)
     made = tmp_path / "pagoda.service"
-    made.write_text(UNIT.read_text().replace("@CMAKE_INSTALL_PREFIX@", str(tmp_path)).replace("/etc/", f"{tmp_path}/etc/"))
+    made.write_text(UNIT.read_text().replace("@installed_prefix@", str(tmp_path)).replace("/etc/", f"{tmp_path}/etc/"))
     return made
 
 
