@@ -4,8 +4,8 @@ light and dark."""
 import importlib.resources
 
 import pytest
-from fake_server import FakeServer
 from page_driver import Page
+from scripted_server import Refusal
 from selenium.webdriver.common.keys import Keys
 
 # The package has axe-core's file beside code for another driver, which is not used.
@@ -15,7 +15,7 @@ const done = arguments[0];
 const told = ({id, help, nodes}) => [id, help, ...nodes.map((node) => node.html + ': ' + node.failureSummary)].join('\\n');
 axe.run().then(({violations, passes}) => done([violations.map(told), passes.length]), (error) => done([[String(error)], 0]));
 """
-ANSWER = ("say <think>First I think.</think> Then **I** answer, `so` and [there](https://example.org):\n\n# A title\n\n| a | b |\n"
+ANSWER = ("Then **I** answer, `so` and [there](https://example.org):\n\n# A title\n\n| a | b |\n"
           "|---|---|\n| 1 | 2 |\n\n- one\n  - two\n\n1. three\n\n> said\n\n```python\nx = 1\n```")
 
 
@@ -28,22 +28,17 @@ def expect_no_violations(page, what):
         assert num_passes > 10, f"{what}, {scheme}"
 
 
-@pytest.fixture(scope="module")
-def thinking_server():
-    fake = FakeServer(thinks=True)
-    yield fake
-    fake.close()
-
-
 @pytest.mark.parametrize("width", [320, 360, 390, 430, 768, 1280])
-def test_a_conversation(browser, thinking_server, width):
-    page = Page(browser, thinking_server.url)
+def test_a_conversation(browser, scripted, width):
+    page = Page(browser, scripted.url)
+    scripted.answers = [[{"reasoning_content": "First I think."}, ANSWER], Refusal(500, "it broke")]
     page.screen(width)
     expect_no_violations(page, "welcome")
-    page.ask(ANSWER)
+    page.ask("Everything?")
+    assert len(page.all(".turn.assistant :is(table, pre)")) == 2
     page.find(".thought summary").click()
     expect_no_violations(page, "answer")
-    page.ask("fail it broke")
+    page.ask("And more?")
     expect_no_violations(page, "failure")
     for name in ("settings", "export"):
         page.find(f"#open-{name}").click()

@@ -60,7 +60,7 @@ $('latest').addEventListener('click', () => { following = true; follow(); });
 function addTurn(role, text = '') {
   $('welcome').hidden = true;
   const turn = make('article', 'turn ' + role);
-  turn.append(make('span', 'sr', role === 'user' ? 'You:' : 'Answer:'), make('div', 'text', text));
+  turn.append(make('h2', 'sr', role === 'user' ? 'You:' : 'Answer:'), make('div', 'text', text));
   $('log').append(turn);
   return turn;
 }
