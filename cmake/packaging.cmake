@@ -27,7 +27,9 @@ install(CODE [[
   file(CREATE_LINK ../lib/pagoda/pagoda "${bin}/pagoda" SYMBOLIC)
 ]] COMPONENT program)
 install(FILES LICENSE README.md CHANGELOG.md packaging/grafana.json packaging/prometheus/alerts.yaml DESTINATION share/doc/pagoda COMPONENT program)
-install(FILES src/server/page/third_party/markdown-it/LICENSE DESTINATION share/doc/pagoda RENAME LICENSE.markdown-it COMPONENT program)
+foreach(name markdown-it temml)
+  install(FILES src/server/page/third_party/${name}/LICENSE DESTINATION share/doc/pagoda RENAME LICENSE.${name} COMPONENT program)
+endforeach()
 install(RUNTIME_DEPENDENCY_SET libraries
   PRE_EXCLUDE_REGEXES "^ld-linux" "^libc\\.so" "^libm\\.so" "^libdl\\.so" "^libpthread\\.so" "^librt\\.so" "^libresolv\\.so" "^libmlx" "^lib(blas|lapack|gfortran|quadmath)-"
   DESTINATION ${home}/lib COMPONENT libraries)

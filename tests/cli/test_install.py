@@ -52,6 +52,7 @@ def test_licences_are_there(root):
     documents = root / "usr/share/doc/pagoda"
     assert "Apache License" in (documents / "LICENSE").read_text()
     assert "Vitaly Puzrin" in (documents / "LICENSE.markdown-it").read_text()
+    assert "Ron Kok" in (documents / "LICENSE.temml").read_text()
 
 
 def test_shells_and_man_find_what_is_theirs(root):

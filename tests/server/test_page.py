@@ -210,7 +210,7 @@ WIDE = """A table, code in a list and words without an end:
 `%s` and ### %s
 """ % (("word" * 60,) * 4)
 CUT_OFF = """
-const clips = (element) => element.matches('pre, .table') || getComputedStyle(element).textOverflow === 'ellipsis';
+const clips = (element) => element.matches('pre, .table, .formula') || getComputedStyle(element).textOverflow === 'ellipsis';
 const isClipped = (element) => !!element.parentElement && (clips(element.parentElement) || isClipped(element.parentElement));
 const root = document.querySelector('dialog[open]') ?? document.body;
 return [...root.querySelectorAll('*')].filter((element) => {

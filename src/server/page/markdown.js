@@ -152,6 +152,7 @@ function draw(parent, tokens, env, open = false) {
       const isFirstOfItem = tokens[i - 2]?.type === 'list_item_open';
       const text = isFirstOfItem ? token.content.replace(TASK, (_, box) => (box === ' ' ? '☐ ' : '☑ ')) : token.content;
       draw(parent, markdown.parseInline(i === last ? closedAtEnd(text, env) : text, env)[0].children, env);
+      env.endOfOpen = 0;
     } else {
       LEAF[token.type]?.(parent, token);
     }
@@ -163,11 +164,13 @@ function draw(parent, tokens, env, open = false) {
 function lastInline(tokens) {
   return tokens.findLastIndex((token) => token.content || token.type === 'hr' || token.type === 'fence');
 }
-// `text` with a partner for each mark that waits for one, and without the address of a link that has not come in full.
+// `text` with a partner for each mark that waits for one, and without the address of a link that has not come in full. Sets
+// `env.endOfOpen` to where the partners begin.
 function closedAtEnd(text, env) {
   text = text.trimEnd();
   const ticks = openTicks(text);
   text = ticks ? text + ticks : text.slice(0, -3000) + text.slice(-3000).replace(PARTIAL_LINK, '$1');
+  env.endOfOpen = text.length;
   const state = new markdown.inline.State(text, markdown, env, []);
   markdown.inline.tokenize(state);
   markdown.inline.ruler2.getRules('').forEach((rule) => rule(state));
@@ -240,12 +243,13 @@ class MarkdownView {
   // The blocks of `text`, and what it says of references. Of a text that goes on, the last block alone is parsed again, unless
   // there are references, which may be to anything.
   parse(text, open) {
-    let env = {};
+    let env = {open};
     let kept = open && this.before && text.startsWith(this.before) ? this.drawn.slice(0, -1) : [];
     let start = kept.length ? this.before.length : 0;
     let found = blocksOf(text.slice(start), env);
-    if (kept.length && (env.references || !found.length)) {
-      [env, kept, start] = [{}, [], 0];
+    const wasFormula = this.drawn.at(-1)?.tokens[0].meta?.isHalf && found[0]?.tokens[0].type !== 'formula_block';
+    if (kept.length && (env.references || !found.length || wasFormula)) {
+      [env, kept, start] = [{open}, [], 0];
       found = blocksOf(text, env);
     }
     found.forEach((block, i) => { block.open = open && i === found.length - 1; });
