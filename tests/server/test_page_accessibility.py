@@ -16,7 +16,8 @@ const told = ({id, help, nodes}) => [id, help, ...nodes.map((node) => node.html 
 axe.run().then(({violations, passes}) => done([violations.map(told), passes.length]), (error) => done([[String(error)], 0]));
 """
 ANSWER = ("Then **I** answer, `so` and [there](https://example.org):\n\n# A title\n\n| a | b |\n"
-          "|---|---|\n| 1 | 2 |\n\n- one\n  - two\n\n1. three\n\n> said\n\n```python\nx = 1\n```\n\nSo $x^2$ and\n\n$$" + "a+" * 150 + "b$$")
+          "|---|---|\n| 1 | 2 |\n\n- one\n  - two\n\n1. three\n\n> said\n\n```python\n# so\n@mark\nclass A(Base):\n    x = f(1, \"one\")\n```\n\n"
+          "```diff\n-a\n+b\n```\n\nSo $x^2$ and\n\n$$" + "a+" * 150 + "b$$")
 
 
 def expect_no_violations(page, what):
@@ -35,7 +36,7 @@ def test_a_conversation(browser, scripted, width):
     page.screen(width)
     expect_no_violations(page, "welcome")
     page.ask("Everything?")
-    assert len(page.all(".turn.assistant :is(table, pre, .formula[tabindex])")) == 3
+    assert len(page.all(".turn.assistant :is(table, pre, .formula[tabindex])")) == 4
     page.find(".thought summary").click()
     expect_no_violations(page, "answer")
     page.ask("And more?")

@@ -76,7 +76,7 @@ const OPEN = {
   list_item_open: (parent) => add(parent, 'li'),
   table_open(parent) {
     const scroller = add(parent, 'div', 'table');
-    Object.assign(scroller, {tabIndex: 0, role: 'region', ariaLabel: 'Table'});
+    Object.assign(scroller, {tabIndex: 0, role: 'group', ariaLabel: 'Table'});
     return add(scroller, 'table');
   },
   tr_open: (parent) => add(parent, 'tr'),
@@ -134,7 +134,7 @@ function codeBlock(language, code) {
   const pre = make('pre');
   const text = make('code', '', code);
   head.append(make('span', '', language || 'code'), copyButton(() => text.textContent));
-  Object.assign(pre, {tabIndex: 0, role: 'region', ariaLabel: 'Code'});
+  Object.assign(pre, {tabIndex: 0, role: 'group', ariaLabel: 'Code'});
   pre.append(text);
   block.append(head, pre);
   return block;
