@@ -43,10 +43,10 @@ def drawn(page, text, whole=True):
     ("1. a\n\t- b\n\t\t- c\n2. d",
      "<ol><li>a<ul><li>b<ul><li>c</li></ul></li></ul></li><li>d</li></ol>"),
     ("1. Run\n   ```sh\n   ls\n\n     two\n   ```\n2. Then",
-     "<ol><li>Run<div><div><span>sh</span></div><pre><code>ls\n\n  two</code></pre></div></li><li>Then</li></ol>"),
+     "<ol><li>Run<div><div><span>sh</span></div><pre><code><span>ls</span>\n\n  <span>two</span></code></pre></div></li><li>Then</li></ol>"),
     ("````\n```\n````\n~~~make\na:\n\tb\n~~~",
      "<div><div><span>code</span></div><pre><code>```</code></pre></div>"
-     "<div><div><span>make</span></div><pre><code>a:\n\tb</code></pre></div>"),
+     "<div><div><span>make</span></div><pre><code><span>a</span>:\n\tb</code></pre></div>"),
     ("| a | b |\n|:-:|--:|\n| 1 | `x\\|y` |\n| **2** |\n\nafter",
      '<div><table><tr><th style="text-align: center;">a</th><th style="text-align: right;">b</th></tr>'
      '<tr><td style="text-align: center;">1</td><td style="text-align: right;"><code>x|y</code></td></tr>'

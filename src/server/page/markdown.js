@@ -132,7 +132,8 @@ function codeBlock(language, code) {
   const block = make('div', 'code');
   const head = make('div', 'head');
   const pre = make('pre');
-  const text = make('code', '', code);
+  const text = make('code');
+  paint(text, language, code);
   head.append(make('span', '', language || 'code'), copyButton(() => text.textContent));
   Object.assign(pre, {tabIndex: 0, role: 'group', ariaLabel: 'Code'});
   pre.append(text);
@@ -234,7 +235,7 @@ class MarkdownView {
     const first = this.thoughts ? 1 : 0;
     const [before, after] = [this.drawn[same], now[same]].map((block) => block?.tokens[0]);
     if (before?.type === 'fence' && after?.type === 'fence' && languageOf(before) === languageOf(after)) {
-      this.element.children[first + same++].querySelector('pre code').textContent = codeOf(after);
+      paint(this.element.children[first + same++].querySelector('pre code'), languageOf(after), codeOf(after));
     }
     while (this.element.children.length > first + same) this.element.lastChild.remove();
     for (const block of now.slice(same)) draw(this.element, block.tokens, env, block.open);
