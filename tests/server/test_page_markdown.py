@@ -58,6 +58,9 @@ def drawn(page, text, whole=True):
      '<p><a href="https://x.y/z_(w)">a <strong>b</strong></a> <a href="http://x.y/i.png">i</a></p>'),
     ("(https://x.y/a_b). [https://x.y](https://x.y)",
      '<p>(<a href="https://x.y/a_b">https://x.y/a_b</a>). <a href="https://x.y">https://x.y</a></p>'),
+    ("at https://x.y/a: **https://x.y/b:** https://x.y:80/c_:' https://x.y/d:e",
+     '<p>at <a href="https://x.y/a">https://x.y/a</a>: <strong><a href="https://x.y/b">https://x.y/b</a>:</strong> '
+     '<a href="https://x.y:80/c">https://x.y:80/c</a>_:\' <a href="https://x.y/d:e">https://x.y/d:e</a></p>'),
     ("<think>\nHm, *well*.\n</think>\n\nYes", "<details><summary>Thoughts</summary><div><p>Hm, <em>well</em>.</p></div></details><p>Yes</p>"),
     ("<div>\n *a*\n</div>\n\n*b* <i>c</i>", "<p>&lt;div&gt;\n *a*\n&lt;/div&gt;</p><p><em>b</em> &lt;i&gt;c&lt;/i&gt;</p>"),
     ("[a][r] [b](docs/b.md)\n\n[r]: https://x.y 'R'",

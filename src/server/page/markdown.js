@@ -14,6 +14,20 @@ const markdown = markdownit({html: true, linkify: true});
 // Without a scheme nothing is taken for an address, and of those with one http and https alone.
 markdown.linkify.set({fuzzyLink: false, fuzzyEmail: false, fuzzyIP: false});
 for (const scheme of ['ftp:', 'mailto:', '//']) markdown.linkify.add(scheme, null);
+// A mark behind a bare address ends it, as on GitHub; linkify itself leaves a colon in.
+markdown.core.ruler.after('linkify', 'address_end', ({tokens, Token}) => {
+  for (const {children} of tokens) {
+    for (let i = (children?.length ?? 0) - 1; i >= 0; --i) {
+      const [open, words] = [children[i], children[i + 1]];
+      const behind = open.markup === 'linkify' && open.nesting > 0 ? /[:*_~'"?!.,;]+$/.exec(words.content)?.[0] : undefined;
+      const href = open.attrGet('href');
+      if (!behind || !href.endsWith(behind)) continue;
+      open.attrSet('href', href.slice(0, -behind.length));
+      words.content = words.content.slice(0, -behind.length);
+      children.splice(i + 3, 0, Object.assign(new Token('text', '', 0), {content: behind}));
+    }
+  }
+});
 // The standard asks more of stars beside punctuation, and so misses much of what is written in languages without spaces.
 markdown.inline.State = class extends markdown.inline.State {
   scanDelims(start, canSplitWord) {
