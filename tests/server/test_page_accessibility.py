@@ -17,7 +17,7 @@ axe.run().then(({violations, passes}) => done([violations.map(told), passes.leng
 """
 ANSWER = ("Then **I** answer, `so` and [there](https://example.org):\n\n# A title\n\n| a | b |\n"
           "|---|---|\n| 1 | 2 |\n\n- one\n  - two\n\n1. three\n\n> said\n\n```python\n# so\n@mark\nclass A(Base):\n    x = f(1, \"one\")\n```\n\n"
-          "```diff\n-a\n+b\n```\n\nSo $x^2$ and\n\n$$" + "a+" * 150 + "b$$")
+          "```diff\n-a\n+b\n```\n\nSo $x^2$[^1] and\n\n$$" + "a+" * 150 + "b$$\n\n[^1]: a note")
 
 
 def expect_no_violations(page, what):

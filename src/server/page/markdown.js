@@ -7,7 +7,7 @@ const MAX_DEPTH = 64;  // of elements within one another; what is nested deeper 
 const MAX_OPEN_MARKS = 32;  // stars and so on that get a partner at the end of a text that is still to come
 const THOUGHT = /^\s*<think>([\s\S]*?)(?:(<\/think>)|$)/;
 const TASK = /^\[([ xX])\](?:[ \t]+|$)/;
-const PARTIAL_LINK = /!?\[([^[\]\n]{1,500})\](?:\([^\n()]{0,2000})?$/;
+const PARTIAL_LINK = /!?\[(?!\^)([^[\]\n]{1,500})\](?:\([^\n()]{0,2000})?$/;
 const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/u;
 
 const markdown = markdownit({html: true, linkify: true});
@@ -42,12 +42,14 @@ markdown.inline.State = class extends markdown.inline.State {
   }
 };
 
+// Tells whether a text has addresses or notes for what stands elsewhere in it.
+const isReferredTo = (env) => !!(env.references || env.notes);
 // The blocks of `text`, with where in it each starts; `env` takes up what it says of references.
 function blocksOf(text, env) {
   const lines = text.split('\n');
   const tokens = [];
   markdown.block.parse(text, markdown, env, tokens);
-  const references = env.references ? JSON.stringify(env.references) : '';
+  const references = isReferredTo(env) ? JSON.stringify([env.references, [...env.notes ?? []]]) : '';
   const found = [];
   let depth = 0;
   let line = 0;
@@ -162,7 +164,7 @@ function draw(parent, tokens, env, open = false) {
       parent = parents.pop();
     } else if (token.nesting > 0) {
       parents.push(parent);
-      if (parents.length <= MAX_DEPTH) parent = OPEN[token.type]?.(parent, token) ?? parent;
+      if (parents.length <= MAX_DEPTH) parent = OPEN[token.type]?.(parent, token, env) ?? parent;
     } else if (token.type === 'inline') {
       const isFirstOfItem = tokens[i - 2]?.type === 'list_item_open';
       const text = isFirstOfItem ? token.content.replace(TASK, (_, box) => (box === ' ' ? '☐ ' : '☑ ')) : token.content;
@@ -216,9 +218,11 @@ function unambiguous(lines) {
 }
 
 // ---- A text on the page that may grow.
+let numViews = 0;
 class MarkdownView {
   constructor(element) {
     this.element = element;
+    this.id = ++numViews;
     this.drawn = [];  // the blocks on the page, one element each, behind the thoughts if there are any
     this.before = '';  // the text in front of the last block: what follows does not change how it is drawn
   }
@@ -258,17 +262,17 @@ class MarkdownView {
   // The blocks of `text`, and what it says of references. Of a text that goes on, the last block alone is parsed again, unless
   // there are references, which may be to anything.
   parse(text, open) {
-    let env = {open};
+    let env = {open, view: this.id};
     let kept = open && this.before && text.startsWith(this.before) ? this.drawn.slice(0, -1) : [];
     let start = kept.length ? this.before.length : 0;
     let found = blocksOf(text.slice(start), env);
     const wasFormula = this.drawn.at(-1)?.tokens[0].meta?.isHalf && found[0]?.tokens[0].type !== 'formula_block';
-    if (kept.length && (env.references || !found.length || wasFormula)) {
-      [env, kept, start] = [{open}, [], 0];
+    if (kept.length && (isReferredTo(env) || !found.length || wasFormula)) {
+      [env, kept, start] = [{open, view: this.id}, [], 0];
       found = blocksOf(text, env);
     }
     found.forEach((block, i) => { block.open = open && i === found.length - 1; });
-    this.before = env.references ? '' : text.slice(0, start + (found.at(-1)?.start ?? 0));
+    this.before = isReferredTo(env) ? '' : text.slice(0, start + (found.at(-1)?.start ?? 0));
     return [[...kept, ...found], env];
   }
 }
