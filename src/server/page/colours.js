@@ -116,23 +116,33 @@ function kindOfWord({words, ignoresCase}, word, code, end) {
   if (/^!?\(/.test(code.slice(end, end + 2))) return 'call';
   return /^[A-Z]\w*[a-z]/.test(word) ? 'type' : '';
 }
-const painted = new WeakMap();  // what an element of code shows: the text, and its parts with where each ends
+const painted = new WeakMap();  // what an element of code shows: the text, its language, and its parts with where each ends
 // Shows `code` in an element that this function alone fills. Parts that end before the last line stay as they are while the code
 // grows, but for one that may not have ended yet.
 function paint(element, language, code) {
-  const {text = '', parts = []} = painted.get(element) ?? {};
+  let {text = '', parts = [], language: before} = painted.get(element) ?? {};
+  if (before !== language) {
+    element.textContent = '';
+    [text, parts] = ['', []];
+  }
   const known = text.lastIndexOf('\n') + 1;
   const stays = code.startsWith(text.slice(0, known)) ? known : 0;
   const mayGrow = ({end, node}) => end > stays || (end === text.length && node.className);
-  while (parts.length && mayGrow(parts.at(-1))) parts.pop().node.remove();
+  const again = [];  // nodes of parts that are looked at again, in their order
+  while (parts.length && mayGrow(parts.at(-1))) again.unshift(parts.pop().node);
   const lastLine = code.lastIndexOf('\n') + 1;
   const put = (end, kind) => {
     const start = parts.at(-1)?.end ?? 0;
     if (start === end) return;
     if (!kind && start < lastLine && lastLine < end) put(lastLine, '');
     const words = code.slice(parts.at(-1)?.end ?? 0, end);
-    const node = kind ? make('span', kind, words) : document.createTextNode(words);
-    element.append(node);
+    let node = again[0];
+    if (node && (node.className ?? '') === kind) {
+      redrawText(kind ? again.shift().firstChild : again.shift(), words);
+    } else {
+      node = kind ? make('span', kind, words) : document.createTextNode(words);
+      element.insertBefore(node, again[0] ?? null);
+    }
     parts.push({end, node});
   };
   const lexer = lexerOf(language);
@@ -153,5 +163,6 @@ function paint(element, language, code) {
     }
   }
   put(code.length, '');
-  painted.set(element, {text: code, parts});
+  again.forEach((node) => node.remove());
+  painted.set(element, {text: code, parts, language});
 }

@@ -148,8 +148,8 @@ function codeBlock(language, code) {
   const block = make('div', 'code');
   const head = make('div', 'head');
   const pre = make('pre');
-  const text = make('code');
-  paint(text, language, code);
+  const text = make('code', language && 'language-' + language, code);
+  drawnFrom.set(text, {language, code});
   head.append(make('span', '', language || 'code'), copyButton(() => text.textContent));
   Object.assign(pre, {tabIndex: 0, role: 'group', ariaLabel: 'Code'});
   pre.append(text);
@@ -244,19 +244,16 @@ class MarkdownView {
     this.thoughts.showBlocks(text, open && !closed);
     this.thought.folded.hidden = closed && !this.thoughts.drawn.length;
   }
-  // Blocks that are as before stay as they are, with what the reader has selected or scrolled in them.
+  // Blocks that are as before stay as they are, and of others what is as before.
   showBlocks(text, open) {
     if (text === this.text && open === this.open) return;
     const [now, env] = this.parse(text, open);
     let same = 0;
     while (same < now.length && now[same].key === this.drawn[same]?.key && now[same].open === this.drawn[same].open) ++same;
     const first = this.thoughts ? 1 : 0;
-    const [before, after] = [this.drawn[same], now[same]].map((block) => block?.tokens[0]);
-    if (before?.type === 'fence' && after?.type === 'fence' && languageOf(before) === languageOf(after)) {
-      paint(this.element.children[first + same++].querySelector('pre code'), languageOf(after), codeOf(after));
-    }
-    while (this.element.children.length > first + same) this.element.lastChild.remove();
-    for (const block of now.slice(same)) draw(this.element, block.tokens, env, block.open);
+    const fresh = make('div');
+    for (const block of now.slice(same)) draw(fresh, block.tokens, env, block.open);
+    redrawBlocks(this.element, first + same, [...fresh.children]);
     Object.assign(this, {text, open, drawn: now});
   }
   // The blocks of `text`, and what it says of references. Of a text that goes on, the last block alone is parsed again, unless

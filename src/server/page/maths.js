@@ -156,6 +156,7 @@ function formulaBox(tex, isApart) {
   if (!maths) return undefined;
   const box = make('span', isApart ? 'formula apart' : 'formula');
   box.append(maths.cloneNode(true));
+  drawnFrom.set(box, {source: key});
   scrolledFormulas.observe(box);
   return box;
 }
