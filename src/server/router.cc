@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "server/base/error_response.h"
+#include "server/base/gzip.h"
 #include "server/endpoints.h"
 #include "server/openapi_document.h"
 #include "server/page/page.h"
@@ -65,6 +66,7 @@ Router::Router(ApiService& service, const RouterOptions& options)
       allowed_hosts_(options.allowed_hosts),
       root_path_(options.root_path),
       page_(HeldText::for_good(page_html(options.root_path))),
+      gzipped_page_(HeldText::for_good(gzip(page_->view()))),
       openapi_document_(HeldText::for_good(
           openapi_document(service, !options.api_keys.empty(), options.root_path))) {}
 
@@ -139,6 +141,7 @@ HttpReply Router::route(HttpRequest request, const Wake& wake) const {
   if (endpoint->tell == nullptr) return read_body(std::move(request), wake);
   const ServerFacts facts = {.service = service_,
                              .page = page_,
+                             .gzipped_page = gzipped_page_,
                              .openapi_document = openapi_document_,
                              .parameter = parameter_in_path(endpoint->path, request.path),
                              .client = request.client,

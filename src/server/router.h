@@ -65,7 +65,7 @@ class Router {
   Cors cors_;
   AllowedHosts allowed_hosts_;
   std::string root_path_;
-  SharedText page_, openapi_document_;
+  SharedText page_, gzipped_page_, openapi_document_;
   std::atomic<bool> draining_ = false;
 };
 

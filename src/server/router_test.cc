@@ -351,6 +351,26 @@ TEST(Router, ThePageRunsNothingButItsOwn) {
   EXPECT_THAT(page.body, ::testing::Not(::testing::ContainsRegex(R"(\{\{[a-z_/.-]+\}\})")));
 }
 
+TEST(Router, ThePageComesByGzipToThoseWhoTakeIt) {
+  ApiClient client;
+  const auto get_by = [&](const std::string& codings) {
+    const HttpResponse page =
+        client.send({.method = "GET", .path = "/", .headers = {{"accept-encoding", codings}}});
+    EXPECT_THAT(page.headers, ::testing::Contains(::testing::Pair("Vary", "Accept-Encoding")));
+    const bool is_gzip = page.text().starts_with("\x1f\x8b");
+    EXPECT_EQ(is_gzip, std::ranges::count(page.headers, std::pair<std::string, std::string>(
+                                                            "Content-Encoding", "gzip")) == 1);
+    return is_gzip;
+  };
+  for (const char* const takes : {"gzip", "deflate, GZIP", "gzip;q=0.5", "br,\tgzip ; q=1"}) {
+    EXPECT_TRUE(get_by(takes)) << takes;
+  }
+  for (const char* const refuses :
+       {"", "br", "*", "x-gzip2", "gzip;q=0", "gzip; q=0.000", "gzip;q=,br", ",;,", "notgzip"}) {
+    EXPECT_FALSE(get_by(refuses)) << refuses;
+  }
+}
+
 TEST(OpenApi, DescribesTheFieldsThatAreRead) {
   ApiClient client;
   const json document = parsed(client.get("/openapi.json"));

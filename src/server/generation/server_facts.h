@@ -12,6 +12,7 @@ namespace pagoda {
 struct ServerFacts {
   ApiService& service;
   const SharedText& page;
+  const SharedText& gzipped_page;
   const SharedText& openapi_document;
   std::string parameter;         // the value of the path's parameter, if it has one
   std::string client;            // HttpRequest::client

@@ -36,13 +36,15 @@ std::string page_html(std::string_view root_path) {
   return html;
 }
 
-HttpResponse page_response(const SharedText& html) {
+HttpResponse page_response(const SharedText& page, bool is_gzip) {
   HttpResponse response{.content_type = "text/html; charset=utf-8"};
   response.headers = {{"Content-Security-Policy", content_security_policy()},
                       {"X-Content-Type-Options", "nosniff"},
                       {"Referrer-Policy", "no-referrer"},
                       {"Cache-Control", "no-cache"}};
-  response.shared_body = html;
+  response.headers.emplace_back("Vary", "Accept-Encoding");
+  if (is_gzip) response.headers.emplace_back("Content-Encoding", "gzip");
+  response.shared_body = page;
   return response;
 }
 

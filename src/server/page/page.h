@@ -14,9 +14,9 @@ extern const std::string_view kPageHtml;
 // Returns the page. `root_path`: below it the browser finds the API; "", or a path such as "/llm".
 std::string page_html(std::string_view root_path);
 
-// Answers page_html()'s text with a Content-Security-Policy. The policy lets only the page's own
-// script and style run or load. The script can't turn text into HTML either, by innerHTML or
-// otherwise.
-HttpResponse page_response(const SharedText& html);
+// Answers `page`, page_html()'s text or the same by gzip, with a Content-Security-Policy. The policy
+// lets only the page's own script and style run or load. The script can't turn text into HTML
+// either, by innerHTML or otherwise.
+HttpResponse page_response(const SharedText& page, bool is_gzip);
 
 }  // namespace pagoda

@@ -1,5 +1,6 @@
 #include "server/page/page_endpoints.h"
 
+#include "server/base/accepted.h"
 #include "server/page/page.h"
 
 namespace pagoda {
@@ -7,7 +8,11 @@ namespace {
 
 constexpr Endpoint kPageEndpoints[] = {
     {.path = "/",
-     .tell = [](const ServerFacts& facts) { return page_response(facts.page); },
+     .tell =
+         [](const ServerFacts& facts) {
+           const bool is_gzip = accepted_weight(facts.accept_encoding, "gzip") > 0;
+           return page_response(is_gzip ? facts.gzipped_page : facts.page, is_gzip);
+         },
      .asks_for_no_key = true,
      .operation_id = "page",
      .summary = "A page to chat on",
