@@ -95,6 +95,7 @@ function show(which, asks = false) {
   $('import-trouble').hidden = true;
   shownIndices(chat).forEach((i, place, shown) => showTurn(i, shown[place + 1], asks));
   following = true;
+  $('search').value = '';
   if (!chat.turns.length) listChats();
   follow();
 }
@@ -115,33 +116,6 @@ function showTurn(i, next, asks) {
   else if (!isLast && chat.turns[next].role === 'user') leaveOut(view);
 }
 const leaveOut = (view) => view.append(make('div', 'left-out', 'No answer came, so this is left out of the conversation'));
-let lists = 0;
-async function listChats() {
-  const mine = ++lists;
-  await changing;
-  const chats = await listedChats();
-  if (mine !== lists) return;  // a later one shows what there is now
-  $('earlier').hidden = !chats.length;
-  $('where-kept').textContent = chatsOutlivePage ? 'They are kept in this browser alone.' : 'This browser keeps them no longer than this page is open.';
-  $('delete-all').textContent = 'Delete all';
-  $('chats').replaceChildren(...chats.map(({id, title}) => {
-    const row = make('li');
-    const remove = linkButton('', '✕', () => { removeChat(id); listChats(); });
-    remove.ariaLabel = 'Delete the chat: ' + title;
-    row.append(linkButton('open', title, (event) => openChat(id, event.target)), remove);
-    return row;
-  }));
-}
-async function openChat(id, button) {
-  const found = await storedChat(id);
-  if (found) {
-    show(found);
-    $('input').focus();
-  } else {
-    button.textContent = 'This chat can’t be read';
-  }
-}
-
 async function send(text) {
   if (running || !text.trim()) return;
   if (chat.turns[chat.at]?.role === 'user') leaveOut([...document.querySelectorAll('.turn.user')].at(-1));
@@ -216,20 +190,11 @@ document.addEventListener('keydown', (event) => {
   if (event.key === 'Escape' && !isComposing(event) && !document.querySelector('dialog[open]')) running?.abort();
 });
 $('new').addEventListener('click', () => { startChat(); $('input').focus(); });
-$('delete-all').addEventListener('click', async () => {
-  if ($('delete-all').textContent === 'Delete all') {
-    $('delete-all').textContent = 'Really delete all?';
-    return;
-  }
-  for (const {id} of await listedChats()) removeChat(id);
-  listChats();
-});
 for (const text of SUGGESTIONS) {
   const button = make('button', '', text);
   button.addEventListener('click', () => send(text));
   $('ideas').append(button);
 }
-channel.addEventListener('message', () => { if (!$('welcome').hidden) listChats(); });
 addEventListener('pagehide', () => { if (running || numChanging || hasFailed || !chatsOutlivePage) keepLeft(chat); });
 addEventListener('pageshow', (event) => { if (event.persisted) forget('sessionStorage', LEAVING); });
 document.addEventListener('visibilitychange', () => { if (running && document.hidden) keep(chat); });

@@ -1,5 +1,5 @@
-// ---- Chats, kept in IndexedDB: one record each, {version, id, time, writer, title, length, at, turns: [{role, content,
-// parent, note?, files?}]}; branches.js says what `at` and `parent` are. Version 1 had neither, as each turn followed the one before. The index
+// ---- Chats, kept in IndexedDB: one record each, {version, id, time, writer, title, name?, length, at, turns: [{role,
+// content, parent, note?, files?}]}; `name` is one that the user gave; branches.js says what `at` and `parent` are. Version 1 had neither, as each turn followed the one before. The index
 // SUMMARY tells of each what a list needs, without its turns. A browser without IndexedDB keeps them until the page is left.
 //
 // The oldest chats make room for new ones, and of a very long chat the latest turns that are shown are kept.
@@ -17,8 +17,10 @@ const MAX_NOTE_CHARACTERS = 1000;
 const MAX_TITLE_CHARACTERS = 200;
 const newId = () => Array.from(crypto.getRandomValues(new Uint32Array(2)), (word) => word.toString(36)).join('');
 // `writers` are the names under which this page has read or written the chat.
-const newChat = ({turns, at} = {turns: [], at: -1}) => ({id: newId(), writers: [], turns, at});
+const newChat = ({turns, at, name} = {turns: [], at: -1}) => ({id: newId(), writers: [], turns, at, name});
 const titleOf = (turns) => turns.find((turn) => turn.role === 'user').content.slice(0, MAX_TITLE_CHARACTERS);
+// Returns {name} of what came from outside, or {} if it has none.
+const nameIn = ({name}) => (typeof name === 'string' && name.trim() ? {name: name.trim().slice(0, MAX_TITLE_CHARACTERS)} : {});
 const charactersIn = ({content, files = []}) => files.reduce((sum, {text}) => sum + text.length, content.length);
 const charactersOf = (turns) => turns.reduce((sum, turn) => sum + charactersIn(turn), 0);
 
@@ -54,11 +56,11 @@ function checkedTurns(turns, version) {
 function chatOf(record) {
   if (typeof record?.writer !== 'string') return null;
   try {
-    return {id: record.id, writers: [record.writer], ...checkedTree(record)};
+    return {id: record.id, writers: [record.writer], ...nameIn(record), ...checkedTree(record)};
   } catch { return null; }
 }
-const recordOf = (id, writer, {turns, at}, time = Date.now()) =>
-  ({version: CHAT_VERSION, id, time, writer, title: titleOf(turns), length: charactersOf(turns), at, turns});
+const recordOf = (id, writer, {turns, at, name}, time = Date.now()) =>
+  ({version: CHAT_VERSION, id, time, writer, title: name || titleOf(turns), ...(name ? {name} : {}), length: charactersOf(turns), at, turns});
 // Returns the part of a chat that is kept, {turns, at}: all, or of a very long one the latest turns that are shown.
 function keptOf(which) {
   const {turns, at} = which;
@@ -120,12 +122,25 @@ class Database {
   }
   get(id) { return this.within('readonly', (chats) => chats.get(id)); }
   put(record) { return this.within('readwrite', (chats) => chats.put(record)); }
+  // Calls `act` with each record.
+  each(act) {
+    return this.within('readonly', (chats) => {
+      const request = chats.openCursor();
+      request.onsuccess = () => {
+        if (!request.result) return;
+        act(request.result.value);
+        request.result.continue();
+      };
+      return request;
+    });
+  }
   remove(id) { return this.within('readwrite', (chats) => chats.delete(id)); }
 }
 class Memory {
   constructor() { this.records = new Map(); }
   async list() { return [...this.records.values()].sort((a, b) => b.time - a.time); }
   async get(id) { return this.records.get(id); }
+  async each(act) { this.records.forEach(act); }
   async put(record) { this.records.set(record.id, record); }
   async remove(id) { this.records.delete(id); }
 }
@@ -150,6 +165,24 @@ function inOrder(act) {
 const listedChats = async () => (await place).list().catch(() => []);
 const storedChat = async (id) => chatOf(await (await place).get(id).catch(() => null));
 const removeChat = (id) => inOrder(async () => (await place).remove(id));
+// Gives a chat `name`; an empty one is that of its first question. Its date and its writer stay.
+const renameChat = (id, name) => inOrder(async () => {
+  const chats = await place;
+  const record = await chats.get(id);
+  const chat = chatOf(record);
+  if (chat) await chats.put(recordOf(id, record.writer, {...chat, name: nameIn({name}).name}, record.time));
+});
+// The ids of the chats that have each of the `words` in their name or a message.
+async function idsWith(words) {
+  const wanted = words.toLowerCase().split(/\s+/);
+  const found = new Set();
+  await (await place).each(({id, title, turns}) => {
+    const texts = [title, ...(Array.isArray(turns) ? turns : []).map((turn) => turn?.content)];
+    const text = texts.join('\n').toLowerCase();
+    if (wanted.every((word) => text.includes(word))) found.add(id);
+  }).catch(() => {});
+  return found;
+}
 
 // Keeps `chat` as it is now. Where another tab has written it since, this one goes on in a copy of its own.
 function keepChat(chat) {
@@ -160,7 +193,8 @@ async function put(chat, kept) {
   const chats = await place;
   const there = await chats.get(chat.id);
   if (there && !chat.writers.includes(there.writer)) chat.id = newId();
-  const record = recordOf(chat.id, newId(), kept);
+  if (there) chat.name = nameIn(there).name;  // another tab may have given it
+  const record = recordOf(chat.id, newId(), {...kept, name: chat.name});
   chat.writers = [...chat.writers.slice(-8), record.writer];
   const others = (await chats.list()).filter((other) => other.id !== chat.id);
   let total = record.length + others.reduce((sum, other) => sum + other.length, 0);
@@ -187,7 +221,7 @@ async function takeOver(database) {
 }
 // A browser ends what a page that is left has begun to keep. What this tab showed then is found by the next page.
 function keepLeft(chat) {
-  store('sessionStorage', LEAVING, JSON.stringify({id: chat.id, writers: chat.writers, version: CHAT_VERSION, ...keptOf(chat)}));
+  store('sessionStorage', LEAVING, JSON.stringify({id: chat.id, writers: chat.writers, name: chat.name, version: CHAT_VERSION, ...keptOf(chat)}));
 }
 // Resolves to it, or to null if there is none.
 async function takeUpLeft() {
@@ -196,7 +230,7 @@ async function takeUpLeft() {
   try {
     const {id, writers} = left;
     if (typeof id !== 'string' || !Array.isArray(writers)) return null;
-    const chat = {id, writers, ...checkedTree(left)};
+    const chat = {id, writers, ...nameIn(left), ...checkedTree(left)};
     await keepChat(chat);
     return chat;
   } catch { return null; }

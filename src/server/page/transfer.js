@@ -2,13 +2,13 @@
 const FILE_FORMAT = 'pagoda.chat';
 const MAX_FILE_BYTES = 16_000_000;  // what the longest chat takes as JSON, if not all of it is escaped
 
-const fileOf = ({turns, at}) => JSON.stringify({format: FILE_FORMAT, version: CHAT_VERSION, turns, at}, null, 1) + '\n';
-const markdownOf = (turns) => `# ${titleOf(turns).split('\n')[0]}\n\n`
+const fileOf = ({turns, at, name}) => JSON.stringify({format: FILE_FORMAT, version: CHAT_VERSION, name, turns, at}, null, 1) + '\n';
+const markdownOf = (turns, name = titleOf(turns)) => `# ${name.split('\n')[0]}\n\n`
   + turns.map((turn) => `## ${turn.role === 'user' ? 'Question' : 'Answer'}\n\n${toldText(turn).trim()}\n`).join('\n');
 function download(text, type, ending) {
   const link = make('a');
   link.href = URL.createObjectURL(new Blob([text], {type}));
-  const words = titleOf(chat.turns).slice(0, 60).replace(/[^\p{L}\p{M}\p{N}]+/gu, '-').replace(/^-+|-+$/g, '');
+  const words = (chat.name ?? titleOf(chat.turns)).slice(0, 60).replace(/[^\p{L}\p{M}\p{N}]+/gu, '-').replace(/^-+|-+$/g, '');
   link.download = (words || 'chat') + ending;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
@@ -16,7 +16,7 @@ function download(text, type, ending) {
 }
 $('open-export').addEventListener('click', () => $('export').showModal());
 $('export').addEventListener('click', (event) => { if (event.target === $('export')) $('export').close(); });
-$('export-markdown').addEventListener('click', () => download(markdownOf(shownTurns(chat)), 'text/markdown', '.md'));
+$('export-markdown').addEventListener('click', () => download(markdownOf(shownTurns(chat), chat.name), 'text/markdown', '.md'));
 $('export-json').addEventListener('click', () => download(fileOf(chat), 'application/json', '.json'));
 
 // The chat of a file that was exported; throws what is wrong with it.
@@ -25,7 +25,7 @@ async function importedChat(file) {
   let value = null;
   try { value = JSON.parse(await file.text()); } catch { throw new Error('expected JSON'); }
   if (value?.format !== FILE_FORMAT) throw new Error(`expected the format ${FILE_FORMAT}, got ${String(value?.format).slice(0, 40)}`);
-  return newChat(checkedTree(value));
+  return newChat({...nameIn(value), ...checkedTree(value)});
 }
 $('import').addEventListener('click', () => $('import-file').click());
 $('import-file').addEventListener('change', async () => {

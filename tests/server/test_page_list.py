@@ -1,0 +1,104 @@
+"""The list of chats: dates, a search, and names that can be changed by keyboard alone."""
+
+import pytest
+from page_driver import Page
+from selenium.webdriver.common.keys import Keys
+
+PUT = """return (async () => {
+  const before = (days) => new Date().setDate(new Date().getDate() - days);
+  const times = [Date.now(), before(1), Date.UTC(2020, 2, 12, 12), 1e300];
+  for (const [i, turns] of arguments[0].entries()) {
+    const chat = {turns: turns.map((content, j) => ({role: j % 2 ? 'assistant' : 'user', content, parent: j - 1})), at: turns.length - 1};
+    await (await place).put(recordOf(String(i), 'w', chat, times[i]));
+  }
+})()"""
+LISTED = "return [...document.querySelectorAll('#chats .open')].map((name) => [name.textContent, name.nextSibling.textContent])"
+
+
+def listed(page):
+    return page.run(LISTED)
+
+
+def names(page):
+    return [row[0] for row in listed(page)]
+
+
+def put(page, *chats):
+    """Puts chats of these turns beside the page, the latest first, and lists them."""
+    page.run(PUT, chats)
+    page.reload()
+    page.wait(lambda: len(listed(page)) == len(chats))
+
+
+def focused(page):
+    return page.run("return document.activeElement.ariaLabel ?? document.activeElement.id")
+
+
+def test_chats_have_dates(browser, scripted):
+    page = Page(browser, scripted.url)
+    put(page, ["Now?"], ["Before?"], ["Long ago?"], ["Never?"])
+    dates = dict(listed(page))
+    assert ":" in dates["Now?"] and dates["Before?"] == "Yesterday" and "2020" in dates["Long ago?"] and dates["Never?"] == ""
+    assert page.all("#chats time")[1].get_attribute("datetime").endswith("Z")
+
+
+def test_chats_are_found_by_their_words(browser, scripted):
+    page = Page(browser, scripted.url)
+    put(page, ["Pagodas of wood?", "They sway."], ["Towers of stone?", "They stand."], ["Wood of oak?"])
+    page.run("return (async () => (await place).put({id: 'x', time: 1, title: 'Broken?', length: 1, turns: 7}))()")
+    search = page.find("#search")
+    for words, found in {"they": ["Pagodas of wood?", "Towers of stone?"], "WOOD sway": ["Pagodas of wood?"], "steel": []}.items():
+        search.clear()
+        search.send_keys(words)
+        page.wait(lambda: names(page) == found)  # noqa: B023
+    assert page.text("#search-result") == "No chats have these words" and not page.find("#delete-all").is_displayed()
+    search.send_keys(Keys.BACKSPACE * 5)
+    page.wait(lambda: len(names(page)) == 4)
+
+
+@pytest.mark.parametrize("width", [320, 1280])
+def test_names_are_changed_by_keyboard(browser, scripted, width):
+    page = Page(browser, scripted.url)
+    page.screen(width)
+    put(page, ["First?", "One"], ["Second?", "Two"])
+    dates = [row[1] for row in listed(page)]
+    page.find("#chats .open").send_keys(Keys.TAB, Keys.ENTER)
+    browser.switch_to.active_element.send_keys("word" * 60, Keys.ENTER)
+    page.wait(lambda: names(page) == ["word" * 50, "Second?"])
+    assert focused(page) == "Rename the chat: " + "word" * 50
+    assert page.run("return document.querySelector('main').scrollWidth") <= width
+    page.picture(f"list-{width}")
+    page.all("#chats .open")[1].send_keys(Keys.F2)
+    browser.switch_to.active_element.send_keys("Never", Keys.ESCAPE)
+    page.wait(lambda: focused(page) == "Rename the chat: Second?")
+    assert [row[1] for row in listed(page)] == dates
+    page.find("#chats .open").click()
+    page.wait(lambda: page.answers() == ["One"])
+    scripted.answers = [["More"]]
+    page.ask("More?")  # the name stays
+    page.find("#new").click()
+    page.wait(lambda: names(page) == ["word" * 50, "Second?"])
+    page.find("#chats .rename").click()
+    browser.switch_to.active_element.send_keys(Keys.BACKSPACE, Keys.ENTER)
+    page.wait(lambda: names(page) == ["First?", "Second?"])
+    page.find("#chats .remove").send_keys(Keys.ENTER)
+    page.wait(lambda: focused(page) == "Delete the chat: Second?")
+
+
+def test_an_exported_chat_keeps_its_name(browser, scripted, tmp_path):
+    page = Page(browser, scripted.url)
+    put(page, ["First?", "One"])
+    page.find("#chats .rename").click()
+    browser.switch_to.active_element.send_keys("A name")
+    page.find("#welcome h2").click()
+    page.wait(lambda: names(page) == ["A name"])
+    page.find("#chats .open").click()
+    page.wait(lambda: page.answers() == ["One"])
+    (tmp_path / "chat.json").write_text(page.run("return fileOf(chat)"))
+    assert page.run("return markdownOf(shownTurns(chat), chat.name)").startswith("# A name\n\n## Question\n\nFirst?")
+    page.find("#new").click()
+    page.run("$('import-file').hidden = false")
+    page.find("#import-file").send_keys(str(tmp_path / "chat.json"))
+    page.wait(lambda: page.answers() == ["One"])
+    page.find("#new").click()
+    page.wait(lambda: names(page) == ["A name", "A name"])
