@@ -1,6 +1,8 @@
-"""The list of chats: dates, a search, and names that can be changed by keyboard alone."""
+"""The list of chats: dates, a search, and names that can be changed by keyboard alone. Answers go on in chats that are not
+shown."""
 
-import pytest
+import threading
+
 from page_driver import Page
 from selenium.webdriver.common.keys import Keys
 
@@ -56,18 +58,17 @@ def test_chats_are_found_by_their_words(browser, scripted):
     page.wait(lambda: len(names(page)) == 4)
 
 
-@pytest.mark.parametrize("width", [320, 1280])
-def test_names_are_changed_by_keyboard(browser, scripted, width):
+def test_names_are_changed_by_keyboard(browser, scripted):
     page = Page(browser, scripted.url)
-    page.screen(width)
+    page.screen(320)
     put(page, ["First?", "One"], ["Second?", "Two"])
     dates = [row[1] for row in listed(page)]
     page.find("#chats .open").send_keys(Keys.TAB, Keys.ENTER)
     browser.switch_to.active_element.send_keys("word" * 60, Keys.ENTER)
     page.wait(lambda: names(page) == ["word" * 50, "Second?"])
     assert focused(page) == "Rename the chat: " + "word" * 50
-    assert page.run("return document.querySelector('main').scrollWidth") <= width
-    page.picture(f"list-{width}")
+    assert page.run("return document.querySelector('main').scrollWidth") <= 320
+    page.picture("list-320")
     page.all("#chats .open")[1].send_keys(Keys.F2)
     browser.switch_to.active_element.send_keys("Never", Keys.ESCAPE)
     page.wait(lambda: focused(page) == "Rename the chat: Second?")
@@ -102,3 +103,73 @@ def test_an_exported_chat_keeps_its_name(browser, scripted, tmp_path):
     page.wait(lambda: page.answers() == ["One"])
     page.find("#new").click()
     page.wait(lambda: names(page) == ["A name", "A name"])
+
+
+def test_an_answer_goes_on_while_others_are_read(browser, scripted):
+    page = Page(browser, scripted.url)
+    more = threading.Event()
+    scripted.answers = [["So far", more, " and more"], ["Two"]]
+    page.say("First?")
+    page.wait(lambda: page.answers() == ["So far"])
+    page.find("#new").click()
+    page.wait(lambda: listed(page) == [["First?", "Answering"]])
+    assert page.find("#send").is_displayed() and not page.find("#stop").is_displayed()
+    page.ask("Second?")
+    assert page.answers() == ["Two"] and page.questions() == ["Second?"]
+    page.find("#new").click()
+    page.wait(lambda: dict(listed(page)).get("First?") == "Answering" and ":" in dict(listed(page))["Second?"])
+    page.find("#input").send_keys(Keys.ESCAPE)  # stops what is shown alone
+    more.set()
+    page.wait(lambda: ":" in dict(listed(page))["First?"])
+    page.reload()
+    page.wait(lambda: names(page) == ["First?", "Second?"])
+    page.find("#chats .open").click()
+    page.wait(lambda: page.answers() == ["So far and more"])
+    assert "interrupted" not in page.text(".facts")
+
+
+def test_one_comes_back_to_an_answer_under_way(browser, scripted):
+    page = Page(browser, scripted.url)
+    more = threading.Event()
+    scripted.answers = [[{"reasoning_content": "I think."}, "So far", more, " and more"]]
+    page.say("First?")
+    page.wait(lambda: page.answers() == ["So far"])
+    page.find("#new").click()
+    page.wait(lambda: listed(page) == [["First?", "Answering"]])
+    page.picture("answering")
+    page.find("#chats .open").click()
+    page.wait(lambda: page.answers() == ["So far"])
+    assert page.find("#stop").is_displayed() and page.text(".thought summary") == "Thoughts"
+    assert page.questions() == ["First?"]
+    more.set()
+    page.wait_until_idle()
+    assert page.answers() == ["So far and more"] and page.text(".again") == "Try again"
+
+
+def test_a_chat_that_is_deleted_while_it_is_answered_stays_away(browser, scripted):
+    page = Page(browser, scripted.url)
+    scripted.answers = [["So far", threading.Event()]]
+    page.say("First?")
+    page.wait(lambda: page.answers() == ["So far"])
+    page.find("#new").click()
+    page.wait(lambda: names(page) == ["First?"])
+    page.find("#chats .remove").click()
+    page.wait(lambda: page.run("return changing.then(() => runs.size === 0)"))
+    page.reload()
+    assert page.run("return listedChats()") == []
+
+
+def test_a_reload_keeps_what_others_have_of_their_answers(browser, scripted):
+    page = Page(browser, scripted.url)
+    scripted.answers = [["So far", threading.Event()], ["Two", threading.Event()]]
+    for question, text in {"First?": "So far", "Second?": "Two"}.items():
+        page.find("#new").click()
+        page.say(question)
+        page.wait(lambda: page.answers() == [text])  # noqa: B023
+    page.reload()
+    assert page.answers() == ["Two"] and "interrupted" in page.text(".facts")
+    page.find("#new").click()
+    page.wait(lambda: sorted(names(page)) == ["First?", "Second?"])
+    page.all("#chats .open")[names(page).index("First?")].click()
+    page.wait(lambda: page.answers() == ["So far"])
+    assert "interrupted" in page.text(".facts")

@@ -49,7 +49,7 @@ function branchArrows(i) {
   return [arrows];
 }
 function switchTo(i, name) {
-  if (running) return;
+  if (isRunning()) return;
   const top = $('scroll').scrollTop;
   chat.at = newestFrom(chat.turns, i);
   const place = shownIndices(chat).indexOf(i);
@@ -67,7 +67,7 @@ function addQuestionFoot(view, i) {
 }
 // The question becomes a field in its place.
 function editQuestion(view, i) {
-  if (running) return;
+  if (isRunning()) return;
   const [text, foot] = [view.querySelector('.text'), view.querySelector('.foot')];
   const form = make('form', 'editor');
   const field = make('textarea');
@@ -101,7 +101,7 @@ function editQuestion(view, i) {
 }
 // Asks `content` in the place of question `i`, which stays as another branch if anything came of it.
 function askInstead(i, content) {
-  if (running) return;
+  if (isRunning()) return;
   if (hasReplies(chat.turns, i)) {
     putTurn(chat, {...chat.turns[i], content}, chat.turns[i].parent);
   } else {

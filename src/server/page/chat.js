@@ -1,7 +1,6 @@
 // ---- The conversation.
 const SUGGESTIONS = ['Explain how a pagoda stays up in an earthquake', 'Write a haiku about morning rain', 'Plan a quiet Sunday'];
 let chat = newChat();
-let running = null;  // the AbortController of the answer under way
 let following = true;  // the end of the conversation is kept in view
 
 // Returns the messages that the model is told: questions with their answers, and the last question. One that never got an answer is left out, as many
@@ -64,12 +63,6 @@ function addTurn(role, text = '') {
   $('log').append(turn);
   return turn;
 }
-function setRunning(controller) {
-  running = controller;
-  $('stop').hidden = !running;
-  $('send').hidden = !!running;
-  $('log').setAttribute('aria-busy', String(!!running));
-}
 function focusInput() {
   if (!matchMedia('(pointer: fine)').matches) return;
   const at = document.activeElement;
@@ -84,16 +77,18 @@ async function keep(which) {
 }
 // If it `asks`, an answer to its last question is about to come.
 function show(which, asks = false) {
-  running?.abort();
-  setRunning(null);
   chat = which;
+  showRunning();
   store('sessionStorage', 'pagoda.chat', chat.id);
   $('log').replaceChildren();
   $('latest').hidden = true;
   $('welcome').hidden = chat.turns.length > 0;
   $('open-export').hidden = !chat.turns.length;
   $('import-trouble').hidden = true;
-  shownIndices(chat).forEach((i, place, shown) => showTurn(i, shown[place + 1], asks));
+  const answering = runs.get(chat)?.view;
+  const shown = shownIndices(chat).filter((i) => chat.turns[i] !== answering?.turn);
+  shown.forEach((i, place) => showTurn(i, shown[place + 1], asks || !!answering));
+  if (answering) $('log').append(answering.view);
   following = true;
   $('search').value = '';
   if (!chat.turns.length) listChats();
@@ -117,7 +112,7 @@ function showTurn(i, next, asks) {
 }
 const leaveOut = (view) => view.append(make('div', 'left-out', 'No answer came, so this is left out of the conversation'));
 async function send(text) {
-  if (running || !text.trim()) return;
+  if (isRunning() || !text.trim()) return;
   if (chat.turns[chat.at]?.role === 'user') leaveOut([...document.querySelectorAll('.turn.user')].at(-1));
   putTurn(chat, {role: 'user', content: text, ...takeAttached()});
   const view = addTurn('user', text);
@@ -128,35 +123,15 @@ async function send(text) {
   following = true;
   await reply();
 }
-// Asks for the answer to the last question.
-async function reply() {
-  const controller = new AbortController();
-  const asked = chat;
-  setRunning(controller);
-  keep(asked);
-  for (const old of document.querySelectorAll('.again')) old.remove();
-  const view = new AnswerView(addTurn('assistant'), asked);
-  try {
-    for await (const event of answer(history(shownTurns(asked)), controller.signal)) view.add(event);
-    view.end();
-  } catch (error) {
-    if (controller.signal.aborted) view.end('stopped');
-    else view.fail(error);
-  }
-  keep(asked);
-  if (running === controller) setRunning(null);
-  if (!$('model').textContent) loadModel();
-  focusInput();
-}
 function tryAgain() {
-  if (running) return;
+  if (isRunning()) return;
   if (chat.turns[chat.at].role === 'assistant') chat.at = chat.turns[chat.at].parent;
   [...document.querySelectorAll('.turn')].at(-1).remove();
   reply();
 }
 // Takes the last question, which got no answer, to a new chat.
 function takeToNewChat() {
-  if (running) return;
+  if (isRunning()) return;
   const {content: question, files = []} = chat.turns[chat.at];
   if (hasReplies(chat.turns, chat.at)) chat.at = newestFrom(chat.turns, chat.at);
   else takeTurn(chat);
@@ -185,9 +160,9 @@ $('input').addEventListener('keydown', (event) => {
   send($('input').value);
 });
 $('composer').addEventListener('submit', (event) => { event.preventDefault(); send($('input').value); });
-$('stop').addEventListener('click', () => running?.abort());
+$('stop').addEventListener('click', stopAnswer);
 document.addEventListener('keydown', (event) => {
-  if (event.key === 'Escape' && !isComposing(event) && !document.querySelector('dialog[open]')) running?.abort();
+  if (event.key === 'Escape' && !isComposing(event) && !document.querySelector('dialog[open]')) stopAnswer();
 });
 $('new').addEventListener('click', () => { startChat(); $('input').focus(); });
 for (const text of SUGGESTIONS) {
@@ -195,9 +170,7 @@ for (const text of SUGGESTIONS) {
   button.addEventListener('click', () => send(text));
   $('ideas').append(button);
 }
-addEventListener('pagehide', () => { if (running || numChanging || hasFailed || !chatsOutlivePage) keepLeft(chat); });
 addEventListener('pageshow', (event) => { if (event.persisted) forget('sessionStorage', LEAVING); });
-document.addEventListener('visibilitychange', () => { if (running && document.hidden) keep(chat); });
 
 async function start() {
   const first = chat;

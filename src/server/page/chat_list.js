@@ -46,7 +46,7 @@ function rowOf(listed) {
   name.ariaLabel = 'Rename the chat: ' + title;
   remove.ariaLabel = 'Delete the chat: ' + title;
   name.title = 'Rename (F2)';
-  row.append(open, timeOf(time), name, remove);
+  row.append(open, runningChat(id) ? make('span', 'date answering', 'Answering') : timeOf(time), name, remove);
   return row;
 }
 // Focuses the button of `selector` in the chat's row; where the chat is gone, what is before the list.
@@ -55,15 +55,19 @@ function focusRow(id, selector) {
   const button = row?.querySelector(selector) ?? $('search');
   (button.checkVisibility() ? button : $('input')).focus();
 }
+function deleteChat(id) {
+  dropAnswer(id);
+  removeChat(id);
+}
 async function removeFrom(row, id) {
   const next = (row.nextSibling ?? row.previousSibling)?.dataset.id;
-  removeChat(id);
+  deleteChat(id);
   await listChats();
   focusRow(next, '.remove');
 }
 async function openChat(id, button) {
   await changing;
-  const found = await storedChat(id);
+  const found = runningChat(id) ?? await storedChat(id);
   if (found) {
     show(found);
     $('input').focus();
@@ -104,7 +108,7 @@ $('delete-all').addEventListener('click', async () => {
     $('delete-all').textContent = 'Really delete all?';
     return;
   }
-  for (const {id} of await listedChats()) removeChat(id);
+  for (const {id} of await listedChats()) deleteChat(id);
   await listChats();
   $('input').focus();
 });

@@ -155,16 +155,16 @@ const place = (async () => {
 })();
 const channel = new BroadcastChannel(DATABASE);  // tells other tabs that the list has changed
 let changing = Promise.resolve();
-let numChanging = 0;
-let hasFailed = false;  // there was no room, say
+const unkept = new Map();  // of each chat whose last state is not kept yet that state; it stays there if there is no room, say
 function inOrder(act) {
-  ++numChanging;
-  return changing = changing.then(act).then(() => channel.postMessage('changed'), () => { hasFailed = true; })
-    .finally(() => { --numChanging; });
+  return changing = changing.then(act).then(() => channel.postMessage('changed'), () => { /* as unkept says */ });
 }
 const listedChats = async () => (await place).list().catch(() => []);
 const storedChat = async (id) => chatOf(await (await place).get(id).catch(() => null));
-const removeChat = (id) => inOrder(async () => (await place).remove(id));
+function removeChat(id) {
+  for (const chat of unkept.keys()) if (chat.id === id) unkept.delete(chat);
+  return inOrder(async () => (await place).remove(id));
+}
 // Gives a chat `name`; an empty one is that of its first question. Its date and its writer stay.
 const renameChat = (id, name) => inOrder(async () => {
   const chats = await place;
@@ -187,7 +187,11 @@ async function idsWith(words) {
 // Keeps `chat` as it is now. Where another tab has written it since, this one goes on in a copy of its own.
 function keepChat(chat) {
   const kept = keptOf(chat);
-  return inOrder(async () => (kept.turns.length ? put(chat, kept) : (await place).remove(chat.id)));
+  unkept.set(chat, kept);
+  return inOrder(async () => {
+    await (kept.turns.length ? put(chat, kept) : (await place).remove(chat.id));
+    if (unkept.get(chat) === kept) unkept.delete(chat);
+  });
 }
 async function put(chat, kept) {
   const chats = await place;
@@ -219,19 +223,29 @@ async function takeOver(database) {
     } catch { /* there is no room: it stays where it is */ }
   }
 }
-// A browser ends what a page that is left has begun to keep. What this tab showed then is found by the next page.
-function keepLeft(chat) {
-  store('sessionStorage', LEAVING, JSON.stringify({id: chat.id, writers: chat.writers, name: chat.name, version: CHAT_VERSION, ...keptOf(chat)}));
+// A browser ends what a page that is left has begun to keep: the tab's next page finds the chats that were under way then. Where not all of
+// them have room, the last are left out.
+function keepLeft(shown, others) {
+  const left = [shown, ...others].filter(({turns}) => turns.length)
+    .map((chat) => ({id: chat.id, writers: chat.writers, name: chat.name, isShown: chat === shown, version: CHAT_VERSION, ...keptOf(chat)}));
+  while (left.length && !store('sessionStorage', LEAVING, JSON.stringify({left}))) left.pop();
 }
-// Resolves to it, or to null if there is none.
+// Keeps them, and resolves to the one that was shown, or to null if it is none of them.
 async function takeUpLeft() {
-  const left = storedObject('sessionStorage', LEAVING);
+  const {left} = storedObject('sessionStorage', LEAVING) ?? {};
   forget('sessionStorage', LEAVING);
+  let shown = null;
+  for (const each of Array.isArray(left) ? left : []) {
+    const chat = leftChat(each);
+    if (!chat) continue;
+    await keepChat(chat);
+    if (each.isShown) shown = chat;
+  }
+  return shown;
+}
+function leftChat(left) {
   try {
     const {id, writers} = left;
-    if (typeof id !== 'string' || !Array.isArray(writers)) return null;
-    const chat = {id, writers, ...nameIn(left), ...checkedTree(left)};
-    await keepChat(chat);
-    return chat;
+    return typeof id === 'string' && Array.isArray(writers) ? {id, writers, ...nameIn(left), ...checkedTree(left)} : null;
   } catch { return null; }
 }
