@@ -1,5 +1,5 @@
 """The list of chats: dates, a search, and names that can be changed by keyboard alone. Answers go on in chats that are not
-shown."""
+shown, and what is being written stays with its chat."""
 
 import threading
 
@@ -173,3 +173,44 @@ def test_a_reload_keeps_what_others_have_of_their_answers(browser, scripted):
     page.all("#chats .open")[names(page).index("First?")].click()
     page.wait(lambda: page.answers() == ["So far"])
     assert "interrupted" in page.text(".facts")
+
+
+def written(page):
+    return page.find("#input").get_property("value"), [each.text for each in page.all("#attached .chip .name")]
+
+
+def test_what_is_being_written_stays_with_its_chat(browser, scripted, tmp_path):
+    page = Page(browser, scripted.url)
+    scripted.answers = [["One"], ["Two"], ["Three"]]
+    page.ask("First?")
+    page.find("#input").send_keys("Half a mess")
+    (tmp_path / "a.txt").write_text("text")
+    page.run("$('attach-files').hidden = false")
+    page.find("#attach-files").send_keys(str(tmp_path / "a.txt"))
+    page.wait(lambda: written(page) == ("Half a mess", ["a.txt"]))
+    page.reload()
+    page.wait(lambda: written(page) == ("Half a mess", ["a.txt"]))
+    page.find("#new").click()
+    assert written(page) == ("", [])
+    page.find("#input").send_keys("Another")
+    page.reload()
+    page.wait(lambda: written(page) == ("Another", []))
+    page.find("#chats .open").click()
+    page.wait(lambda: written(page) == ("Half a mess", ["a.txt"]))
+    page.find("#send").click()
+    page.wait(lambda: page.answers() == ["One", "Two"])
+    page.reload()
+    assert written(page) == ("", [])
+    page.find("#new").click()
+    assert written(page) == ("Another", [])
+    page.find("#ideas button").click()  # a question that is not the written one
+    page.wait(lambda: page.answers() == ["Three"])
+    assert written(page) == ("Another", [])
+
+
+def test_broken_drafts_break_nothing(browser, scripted):
+    page = Page(browser, scripted.url)
+    for text in ['{"drafts": 7}', '{"drafts": [7, ["", {"text": 1, "files": []}], ["", {"text": "x", "files": {}}], ["", {"text": "Good", "files": []}]]}']:
+        page.run("removeEventListener('pagehide', storeDrafts); sessionStorage.setItem('pagoda.drafts', arguments[0])", text)
+        page.reload()
+    page.wait(lambda: written(page) == ("Good", []))

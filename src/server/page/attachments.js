@@ -45,6 +45,7 @@ async function attach(files) {
     }
   }
   showAttached(troubles.join(' '));
+  keepDraft();
 }
 function showAttached(trouble = '') {
   $('attached').replaceChildren(...attached.map((file) => {
@@ -52,6 +53,7 @@ function showAttached(trouble = '') {
     const remove = linkButton('', '✕', () => {
       attached = attached.filter((other) => other !== file);
       showAttached();
+      keepDraft();
       $('input').focus();
     });
     remove.ariaLabel = 'Remove the file: ' + file.name;

@@ -78,6 +78,7 @@ async function keep(which) {
 // If it `asks`, an answer to its last question is about to come.
 function show(which, asks = false) {
   chat = which;
+  showDraft();
   showRunning();
   store('sessionStorage', 'pagoda.chat', chat.id);
   $('log').replaceChildren();
@@ -114,12 +115,15 @@ const leaveOut = (view) => view.append(make('div', 'left-out', 'No answer came, 
 async function send(text) {
   if (isRunning() || !text.trim()) return;
   if (chat.turns[chat.at]?.role === 'user') leaveOut([...document.querySelectorAll('.turn.user')].at(-1));
+  const key = draftKey();
+  if (text === $('input').value) $('input').value = '';
   putTurn(chat, {role: 'user', content: text, ...takeAttached()});
+  drafts.delete(key);
+  keepDraft();
+  resize();
   const view = addTurn('user', text);
   addChips(view, chat.turns[chat.at].files);
   addQuestionFoot(view, chat.at);
-  $('input').value = '';
-  resize();
   following = true;
   await reply();
 }
@@ -136,11 +140,12 @@ function takeToNewChat() {
   if (hasReplies(chat.turns, chat.at)) chat.at = newestFrom(chat.turns, chat.at);
   else takeTurn(chat);
   keep(chat);
+  const [written, others] = [$('input').value, attached];
+  setComposer('', []);
+  keepDraft();
   startChat();
-  attached = [...files, ...attached].slice(0, MAX_FILES);
-  showAttached();
-  $('input').value = [question, $('input').value].filter(Boolean).join('\n');
-  resize();
+  setComposer([question, written, $('input').value].filter(Boolean).join('\n'), [...files, ...others, ...attached].slice(0, MAX_FILES));
+  keepDraft();
   $('input').focus();
 }
 
@@ -153,7 +158,7 @@ function resize() {
 }
 // Keys that belong to an input method; Safari tells of them by their code alone.
 const isComposing = (event) => event.isComposing || event.keyCode === 229;
-$('input').addEventListener('input', resize);
+$('input').addEventListener('input', () => { resize(); keepDraft(); });
 $('input').addEventListener('keydown', (event) => {
   if (event.key !== 'Enter' || event.shiftKey || isComposing(event)) return;
   event.preventDefault();
@@ -177,7 +182,13 @@ async function start() {
   const id = stored('sessionStorage', 'pagoda.chat');
   $('welcome').hidden = !!id;
   const found = await takeUpLeft() ?? (id && await storedChat(id));
+  const typed = $('input').value;  // before the chat was there
   if (chat === first && !chat.turns.length) show(found || chat);
+  keepsDrafts = true;
+  if (typed && $('input').value !== typed) {
+    setComposer([$('input').value, typed].filter(Boolean).join('\n'), attached);
+    keepDraft();
+  }
   loadModel();
   focusInput();
 }

@@ -57,6 +57,7 @@ function focusRow(id, selector) {
 }
 function deleteChat(id) {
   dropAnswer(id);
+  dropDraft(id);
   removeChat(id);
 }
 async function removeFrom(row, id) {
