@@ -69,7 +69,7 @@ def test_trying_again_keeps_the_first_answer(browser, scripted):
     page.find(".again").click()
     page.wait(lambda: page.all(".trouble"))
     page.wait_until_idle()
-    next(link for link in page.all(".again") if link.text == "Earlier answer").click()
+    next(link for link in page.all(".passing") if link.text == "Earlier answer").click()
     assert page.answers() == ["One", "More"]
 
 
@@ -101,3 +101,72 @@ def test_a_question_too_long_leaves_the_other_branch(browser, scripted):
     page.find("#chats .open").click()
     page.wait(lambda: page.questions() == ["First?", "Second?"])
     assert page.answers() == ["One", "Two"] and places(page) == []
+
+
+def test_any_answer_is_tried_again(browser, scripted):
+    page = Page(browser, scripted.url)
+    scripted.answers = [["One"], ["Two"], ["Other"]]
+    page.ask("First?")
+    page.ask("Second?")
+    page.find(".again").click()
+    page.wait(lambda: page.answers() == ["Other"])
+    page.wait_until_idle()
+    assert page.questions() == ["First?"] and places(page) == ["2 / 2"] and told(scripted) == ["First?"]
+    go(page, "Previous answer")
+    assert page.questions() == ["First?", "Second?"] and page.answers() == ["One", "Two"]
+
+
+def link(page, text):
+    """The last link of that text."""
+    return [each for each in page.all(".foot .link") if each.text == text][-1]
+
+
+def test_an_answer_goes_on_where_it_ended(browser, scripted):
+    page = Page(browser, scripted.url)
+    scripted.answers = [["One"], ["A **bo"], Refusal(429), ["ld** word"], [], ["More"]]
+    page.ask("First?")
+    page.ask("Second?")
+    assert [each.text for each in page.all(".foot .link")].count("Continue") == 1
+    link(page, "Continue").click()
+    page.wait(lambda: page.all(".trouble"))
+    page.wait_until_idle()
+    assert page.answers() == ["One", "A **bo"]
+    link(page, "Continue").send_keys(Keys.ENTER)
+    page.wait(lambda: page.answers() == ["One", "A bold word"])
+    page.wait_until_idle()
+    assert page.all(".trouble") == [] and places(page) == [] and told(scripted) == ["First?", "One", "Second?", "A **bo"]
+    assert scripted.asked[-1]["continue_final_message"] is True and scripted.asked[-1]["add_generation_prompt"] is False
+    link(page, "Continue").click()
+    page.wait(lambda: "nothing follows" in page.all(".facts")[-1].text)
+    page.ask("Third?")
+    assert told(scripted) == ["First?", "One", "Second?", "A **bold** word", "Third?"]
+    assert "continue_final_message" not in scripted.asked[-1]
+
+
+def test_messages_are_deleted(browser, scripted):
+    page = Page(browser, scripted.url)
+    scripted.answers = [["One"], ["Other"], ["Two"], ["Again"]]
+    page.ask("First?")
+    page.find(".again").click()
+    page.wait(lambda: page.answers() == ["Other"])
+    page.wait_until_idle()
+    page.ask("Second?")
+    page.find(".turn.assistant .delete").click()
+    assert page.find(".turn.assistant .delete").text == "Delete it and all that follows?"
+    page.find("#input").click()  # not that
+    assert page.find(".turn.assistant .delete").text == "Delete" and page.answers() == ["Other", "Two"]
+    page.find(".turn.assistant .delete").send_keys(Keys.ENTER, Keys.ENTER)
+    page.wait(lambda: page.answers() == ["One"])
+    assert page.questions() == ["First?"] and places(page) == []
+    page.find(".turn.assistant .delete").click()
+    page.find(".turn.assistant .delete").click()
+    assert page.text(".facts") == "There is no answer"
+    page.reload()
+    page.find(".again").click()
+    page.wait(lambda: page.answers() == ["Again"])
+    page.wait_until_idle()
+    page.find("#input").send_keys("Half")
+    page.find(".turn.user .delete").click()
+    page.find(".turn.user .delete").click()
+    page.wait(lambda: page.find("#welcome").is_displayed() and not page.find("#earlier").is_displayed())
+    assert page.find("#input").get_property("value") == "Half"

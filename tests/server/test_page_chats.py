@@ -41,7 +41,7 @@ def test_a_reload_keeps_the_conversation(browser, scripted):
     page.reload()
     assert page.questions() == ["First?", "Second?"] and page.text(".turn strong") == "bold"
     assert page.text(".facts") == facts and not page.find("#welcome").is_displayed()
-    page.find(".again").click()
+    page.all(".again")[-1].click()
     page.wait(lambda: page.answers()[-1] == "Three")
     assert scripted.asked[-1]["messages"] == [
         {"role": "user", "content": "First?"}, {"role": "assistant", "content": "One **bold** word"},

@@ -1,24 +1,30 @@
 // ---- An answer on the page.
 // Adds buttons below an answer, and `note` in words. `i` is the answer's place among the turns, if it has one.
-function addFoot(turn, {content, note, isLast, i}) {
+function addFoot(view, {content, note, isLast, i}) {
   const foot = make('div', 'foot');
   if (content) foot.append(copyButton(() => content));
-  if (isLast) foot.append(linkButton('again', 'Try again', tryAgain));
+  if (isLast && i !== undefined) foot.append(linkButton('passing', 'Continue', () => goOn(view, i)));
+  if (isLast || content) foot.append(linkButton(content ? 'again' : 'again passing', 'Try again', () => tryAgain(view, i)));
   const earlier = isLast && !content ? newestFrom(chat.turns, chat.at) : chat.at;
-  if (earlier !== chat.at) foot.append(linkButton('again', 'Earlier answer', () => switchTo(earlier)));
-  if (i !== undefined) foot.append(...branchArrows(i));
+  if (earlier !== chat.at) foot.append(linkButton('passing', 'Earlier answer', () => switchTo(earlier)));
+  if (i !== undefined) foot.append(deleteButton(i), ...branchArrows(i));
   if (note) foot.append(make('span', 'facts', note));
-  turn.append(foot);
+  view.append(foot);
 }
 const KEEP_EVERY_MS = 2000;
 class AnswerView {
-  constructor(view, asked) {
+  // `turn` is the answer that goes on, or undefined for a new one.
+  constructor(view, asked, turn) {
     this.view = view;
     this.asked = asked;
     this.text = view.querySelector('.text');
     this.text.classList.add('waiting');
+    this.text.replaceChildren();
     this.markdown = new MarkdownView(this.text);
-    this.turn = {role: 'assistant', content: '', note: 'interrupted'};  // of the conversation from its first word on
+    this.turn = turn ?? {role: 'assistant', content: ''};  // of the conversation from its first word on
+    this.turn.note = 'interrupted';
+    this.markdown.show(this.turn.content, true);
+    this.isLonger = !turn;
     this.calls = new Map();  // by their index in the answer
     this.start = performance.now();
     this.kept = this.start;
@@ -36,6 +42,7 @@ class AnswerView {
     const words = choice.delta.content || '';
     if (words && !this.turn.content) putTurn(this.asked, this.turn);
     this.turn.content += words;
+    this.isLonger ||= !!words;
     if (now - this.kept > KEEP_EVERY_MS) {
       this.kept = now;
       keep(this.asked);
@@ -85,6 +92,7 @@ class AnswerView {
   }
   end(remark) {
     if (!remark && !this.turn.content) remark = this.calls.size ? 'this page runs no tools' : 'the answer is empty';
+    if (!remark && !this.isLonger) remark = 'nothing follows';
     this.finish(remark || (this.reason === 'length' ? 'cut off at the token limit' : ''));
   }
   fail(error) {
@@ -95,7 +103,7 @@ class AnswerView {
       trouble.append(linkButton('', 'Enter the key', () => openSettings('api-key')));
     }
     if (error.code === 'context_length_exceeded' && this.asked.turns.length > 1 && !this.turn.content) {
-      trouble.append(linkButton('again', 'Ask in a new chat', takeToNewChat));
+      trouble.append(linkButton('passing', 'Ask in a new chat', takeToNewChat));
     }
     this.finish(this.turn.content ? 'interrupted' : '');
     this.text.after(trouble);

@@ -23,13 +23,16 @@ function putTurn(which, turn, parent = which.at) {
   turn.parent = parent;
   which.at = which.turns.push(turn) - 1;
 }
-// REQUIRES: nothing came of turn `at`.
-function takeTurn(which) {
-  const {turns, at} = which;
-  const [turn] = turns.splice(at, 1);
-  for (const other of turns) if (other.parent > at) --other.parent;
-  which.at = newestFrom(turns, turn.parent);
-  return turn;
+// Takes turn `i` away with all that came of it; what is shown is the newest that is left beside it, or of what stands before it.
+function takeTurns(which, i) {
+  const {turns} = which;
+  const {parent} = turns[i];
+  const gone = new Set([i]);
+  turns.forEach((turn, j) => { if (gone.has(turn.parent)) gone.add(j); });
+  const left = turns.filter((_, j) => !gone.has(j));
+  for (const turn of left) if (turn.parent >= 0) turn.parent = left.indexOf(turns[turn.parent]);
+  which.turns = left.some(({role}) => role === 'user') ? left : [];
+  which.at = newestFrom(which.turns, which.turns.length ? parent : -1);
 }
 
 // ---- On the page.
@@ -62,8 +65,26 @@ function switchTo(i, name) {
 }
 function addQuestionFoot(view, i) {
   const foot = make('div', 'foot');
-  foot.append(linkButton('edit', 'Edit', () => editQuestion(view, i)), ...branchArrows(i));
+  foot.append(linkButton('edit', 'Edit', () => editQuestion(view, i)), deleteButton(i), ...branchArrows(i));
   view.append(foot);
+}
+// A button that takes turn `i` away; it asks first.
+function deleteButton(i) {
+  const button = linkButton('delete', 'Delete', () => {
+    if (isRunning()) return;
+    if (button.textContent === 'Delete') {
+      button.textContent = hasReplies(chat.turns, i) ? 'Delete it and all that follows?' : 'Really delete?';
+      return;
+    }
+    const key = draftKey();
+    takeTurns(chat, i);
+    moveDraft(key);
+    keep(chat);
+    show(chat);
+    $('input').focus();
+  });
+  button.addEventListener('blur', () => { button.textContent = 'Delete'; });
+  return button;
 }
 // The question becomes a field in its place.
 function editQuestion(view, i) {

@@ -108,10 +108,10 @@ function showTurn(i, next, asks) {
   }
   addChips(view, files);
   addQuestionFoot(view, i);
-  if (isLast && !asks) addFoot(addTurn('assistant'), {content: '', note: 'No answer came', isLast});
+  if (isLast && !asks) addFoot(addTurn('assistant'), {content: '', note: 'There is no answer', isLast});
   else if (!isLast && chat.turns[next].role === 'user') leaveOut(view);
 }
-const leaveOut = (view) => view.append(make('div', 'left-out', 'No answer came, so this is left out of the conversation'));
+const leaveOut = (view) => view.append(make('div', 'left-out', 'It has no answer, so it is left out of the conversation'));
 async function send(text) {
   if (isRunning() || !text.trim()) return;
   if (chat.turns[chat.at]?.role === 'user') leaveOut([...document.querySelectorAll('.turn.user')].at(-1));
@@ -127,18 +127,12 @@ async function send(text) {
   following = true;
   await reply();
 }
-function tryAgain() {
-  if (isRunning()) return;
-  if (chat.turns[chat.at].role === 'assistant') chat.at = chat.turns[chat.at].parent;
-  [...document.querySelectorAll('.turn')].at(-1).remove();
-  reply();
-}
 // Takes the last question, which got no answer, to a new chat.
 function takeToNewChat() {
   if (isRunning()) return;
   const {content: question, files = []} = chat.turns[chat.at];
   if (hasReplies(chat.turns, chat.at)) chat.at = newestFrom(chat.turns, chat.at);
-  else takeTurn(chat);
+  else takeTurns(chat, chat.at);
   keep(chat);
   const [written, others] = [$('input').value, attached];
   setComposer('', []);

@@ -32,6 +32,12 @@ function storeDrafts() {
   const all = [...drafts];
   while (!store('sessionStorage', DRAFTS, JSON.stringify({drafts: all})) && all.length) all.shift();
 }
+// The chat that is shown has its draft by another key now.
+function moveDraft(key) {
+  if (key === draftKey()) return;
+  drafts.delete(key);
+  keepDraft();
+}
 function dropDraft(key) {
   drafts.delete(key);
   storeDrafts();
