@@ -111,30 +111,6 @@ def test_stops_a_long_answer(browser, slow_server, way):
     assert page.answers()[1] == "still here"
 
 
-def test_settings_are_sent_and_kept(browser, server):
-    page = Page(browser, server.url)
-    page.find("#open-settings").click()
-    page.picture("settings")
-    page.find("#set-max_tokens").send_keys("3")
-    page.find("#set-temperature").send_keys("0.7")
-    page.find("#set-top_p").send_keys("7")  # out of range: marked, not sent
-    page.find("#system").send_keys("Be brief.")
-    assert not page.find("#set-top_p").get_property("validity")["valid"]
-    page.find("#set-top_p").clear()
-    page.find("#settings-form .main").click()
-    browser.refresh()
-    page.say("count 100")
-    page.wait_until_idle()
-    assert page.answers() == ["1 2"]
-    assert "cut off at the token limit" in page.text(".facts")
-    assert browser.execute_script("return settings") == {
-        "max_tokens": 3, "temperature": 0.7, "system": "Be brief."}
-    page.find("#open-settings").click()
-    assert page.find("#set-temperature").get_property("value") == "0.7"
-    page.find("#reset").click()
-    assert browser.execute_script("return settings") == {}
-
-
 def test_text_of_the_model_is_never_html(browser, server):
     page = Page(browser, server.url)
     page.say("say <img src=x onerror=document.title='broken'> **<b>bold</b>** [link](javascript:alert(1)) `<i>`")

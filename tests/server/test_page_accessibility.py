@@ -43,6 +43,7 @@ def test_a_conversation(browser, scripted, width):
     expect_no_violations(page, "failure")
     for name in ("settings", "export"):
         page.find(f"#open-{name}").click()
+        page.run("$('more').open = true")
         expect_no_violations(page, name)
         page.find(f"#{name}").send_keys(Keys.ESCAPE)
         page.wait(lambda name=name: not page.find(f"#{name}").is_displayed())

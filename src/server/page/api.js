@@ -45,10 +45,12 @@ async function* events(response) {
 }
 // Yields the events of an answer to the conversation, or of more of its last message, an answer, if that `goesOn`.
 async function* answer(conversation, signal, goesOn = false) {
-  const {system, ...sampling} = settings;
+  const {system} = settings;
+  const fields = requestFields();
+  if (goesOn) delete fields.response_format;  // which holds whole answers
   const messages = system?.trim() ? [{role: 'system', content: system}, ...conversation] : conversation;
   const more = goesOn ? {continue_final_message: true, add_generation_prompt: false} : {};
-  const body = {...sampling, ...more, messages, stream: true, stream_options: {include_usage: true, continuous_usage_stats: true}};
+  const body = {...fields, ...more, messages, stream: true, stream_options: {include_usage: true, continuous_usage_stats: true}};
   const response = await fetch(root + '/v1/chat/completions', {method: 'POST', headers: headers(), body: JSON.stringify(body), signal});
   if (!response.ok) throw new ServerError(response.status, (await response.json().catch(() => null))?.error);
   let ended = false;

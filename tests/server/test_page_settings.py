@@ -1,0 +1,74 @@
+"""Settings are kept, and sent where they are set: numbers, texts that end an answer, a JSON schema, thinking."""
+
+import json
+
+from page_driver import Page
+
+
+def test_settings_are_sent_and_kept(browser, server):
+    page = Page(browser, server.url)
+    page.find("#open-settings").click()
+    page.picture("settings")
+    page.find("#set-max_tokens").send_keys("3")
+    page.find("#set-temperature").send_keys("0.7")
+    page.find("#set-top_p").send_keys("7")  # out of range: marked, not sent
+    page.find("#system").send_keys("Be brief.")
+    assert not page.find("#set-top_p").get_property("validity")["valid"]
+    page.find("#set-top_p").clear()
+    page.find("#settings-form .main").click()
+    browser.refresh()
+    page.say("count 100")
+    page.wait_until_idle()
+    assert page.answers() == ["1 2"]
+    assert "cut off at the token limit" in page.text(".facts")
+    assert browser.execute_script("return settings") == {
+        "max_tokens": 3, "temperature": 0.7, "system": "Be brief."}
+    page.find("#open-settings").click()
+    assert page.find("#set-temperature").get_property("value") == "0.7"
+    page.find("#reset").click()
+    assert browser.execute_script("return settings") == {}
+
+
+NUMBERS = {"thinking_token_budget": 64, "dry_multiplier": 0.8, "dry_base": 1.75, "dry_allowed_length": 3, "dry_penalty_last_n": -1,
+           "xtc_probability": 0.05, "xtc_threshold": 0.1}
+SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+SENT = """
+const real = window.fetch;
+window.fetch = (url, options) => { if (options.body) window.sent = JSON.parse(options.body); return real(url, options); };
+"""
+
+
+def test_all_that_is_set_is_sent_and_taken(browser, server):
+    page = Page(browser, server.url)
+    page.screen(320)
+    page.run(SENT)
+    page.find("#open-settings").click()
+    page.find("#more summary").click()
+    for name, value in NUMBERS.items():
+        page.find(f"#set-{name}").send_keys(str(value))
+    page.find("#thinking option[value='off']").click()
+    page.find("#stops").send_keys("END\n\\n\\n\nC:\\\\")
+    page.find("#schema").send_keys(json.dumps(SCHEMA))
+    assert page.run("return $('settings').scrollWidth") <= 320
+    page.picture("more-settings-320")
+    page.find("#settings-form .main").click()
+    page.ask('say {"a": 1}')
+    assert page.answers() == ['{"a": 1}']
+    sent = page.run("return window.sent")
+    assert sent == {**NUMBERS, "enable_thinking": False, "stop": ["END", "\n\n", "C:\\"], "stream": True, "messages": sent["messages"],
+                    "response_format": {"type": "json_schema", "json_schema": {"name": "answer", "schema": SCHEMA}},
+                    "stream_options": {"include_usage": True, "continuous_usage_stats": True}}
+    page.reload()
+    page.run(SENT)
+    page.find("#open-settings").click()  # what is set is in sight
+    assert page.find("#set-dry_base").is_displayed() and page.find("#thinking").get_property("value") == "off"
+    page.find("#schema").send_keys("}")
+    assert "no object of JSON" in page.text("#schema-trouble")
+    page.find("#settings-form .main").click()
+    page.ask("say more")
+    assert "The JSON schema of the settings" in page.text(".trouble") and page.run("return window.sent") is None
+    page.find("#open-settings").click()
+    page.find("#reset").click()
+    page.find("#settings-form .main").click()
+    page.ask("say more")
+    assert set(page.run("return window.sent")) == {"messages", "stream", "stream_options"}
