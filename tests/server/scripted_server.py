@@ -16,6 +16,10 @@ class Broken:
     """In an answer's pieces: the connection closes here."""
 
 
+class Usage(dict):
+    """In an answer's pieces: an event of its own with these figures."""
+
+
 class ScriptedServer:
     """`page_url` is a server that has the page. Each chat completion takes the next of `answers`: a Refusal, or the pieces of a
     text, each sent when the one before is; a dict among them is a delta as it stands, an Event is waited for. What
@@ -74,15 +78,17 @@ class ScriptedServer:
                         return
                     if isinstance(piece, threading.Event):
                         piece.wait(600)
+                    elif isinstance(piece, Usage):
+                        self.event(usage=piece)
                     else:
                         delta = piece if isinstance(piece, dict) else {"content": piece}
                         self.event({"delta": delta, "finish_reason": None})
                 self.event({"delta": {}, "finish_reason": "stop"})
                 self.wfile.write(b"data: [DONE]\n\n")
 
-            def event(self, choice):
+            def event(self, *choices, **others):
                 try:
-                    self.wfile.write(b"data: " + json.dumps({"choices": [choice]}).encode() + b"\n\n")
+                    self.wfile.write(b"data: " + json.dumps({"choices": choices, **others}).encode() + b"\n\n")
                     self.wfile.flush()
                 except OSError:
                     pass  # the page has stopped reading

@@ -1,8 +1,12 @@
-"""Settings are kept, and sent where they are set: numbers, texts that end an answer, a JSON schema, thinking."""
+"""Settings are kept, and sent where they are set: numbers, texts that end an answer, a JSON schema, thinking. What the
+server tells of its model and of the context is shown."""
 
 import json
+import threading
 
+import pytest
 from page_driver import Page
+from scripted_server import Usage
 
 
 def test_settings_are_sent_and_kept(browser, server):
@@ -72,3 +76,32 @@ def test_all_that_is_set_is_sent_and_taken(browser, server):
     page.find("#settings-form .main").click()
     page.ask("say more")
     assert set(page.run("return window.sent")) == {"messages", "stream", "stream_options"}
+
+
+def usage(num_tokens):
+    return Usage(prompt_tokens=num_tokens - 1, completion_tokens=1, total_tokens=num_tokens)
+
+
+def test_the_context_that_is_taken_is_shown(browser, scripted):
+    page = Page(browser, scripted.url)
+    page.screen(320)
+    more = threading.Event()
+    scripted.answers = [["One", usage(1024), more, usage(1030)], ["Two", usage(2000)], ["Three", usage(1500)]]
+    assert not page.find("#context").is_displayed()
+    page.say("First?")
+    page.wait(lambda: page.text("#context") == "1,024 of 2,048 tokens of context")
+    more.set()
+    page.wait_until_idle()
+    assert page.text("#context") == "1,030 of 2,048 tokens of context"
+    meter = page.find("#context-meter")
+    assert [meter.get_property(name) for name in ("value", "max", "high")] == [1030, 2048, pytest.approx(1740.8)]
+    page.ask("Second?")
+    assert page.text("#context") == "2,000 of 2,048 tokens of context: nearly full, a new chat has room"
+    page.picture("context-320")
+    page.reload()
+    page.wait(lambda: page.text("#context").startswith("2,000 of 2,048"))
+    page.find(".again").click()  # another branch takes less
+    page.wait(lambda: page.text("#context").startswith("1,500 of 2,048"))
+    page.wait_until_idle()
+    page.find("#new").click()
+    assert not page.find("#context").is_displayed()

@@ -32,7 +32,10 @@ class AnswerView {
   add(event) {
     const now = performance.now();
     const choice = event.choices[0];
-    if (event.usage) this.tokens = event.usage.completion_tokens;
+    if (event.usage) {
+      this.tokens = event.usage.completion_tokens;
+      this.turn.tokens = event.usage.total_tokens;
+    }
     if (choice?.finish_reason) this.reason = choice.finish_reason;
     if (!choice) return;
     this.first ??= now;
@@ -71,6 +74,7 @@ class AnswerView {
     this.frame = undefined;
     if (this.turn.content) this.text.classList.remove('waiting');
     this.markdown.show(this.turn.content, open);
+    if (this.asked === chat) showContext(this.turn.tokens);
   }
   finish(remark) {
     if (this.frame) cancelAnimationFrame(this.frame);

@@ -14,10 +14,7 @@ async function loadModel() {
       setTimeout(loadModel, 1000);
     }
     if (!response.ok) return;
-    const model = (await response.json()).data[0];
-    const name = model.id.lastIndexOf('/') + 1;
-    $('model').replaceChildren(make('span', 'owner', model.id.slice(0, name)), model.id.slice(name));
-    $('model').title = `${model.id}, up to ${model.max_model_len} tokens`;
+    showModel((await response.json()).data[0]);
   } catch { /* the first message will tell */ }
 }
 class ServerError extends Error {

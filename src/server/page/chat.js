@@ -90,6 +90,7 @@ function show(which, asks = false) {
   const shown = shownIndices(chat).filter((i) => chat.turns[i] !== answering?.turn);
   shown.forEach((i, place) => showTurn(i, shown[place + 1], asks || !!answering));
   if (answering) $('log').append(answering.view);
+  showContext();
   following = true;
   $('search').value = '';
   if (!chat.turns.length) listChats();

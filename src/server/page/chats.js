@@ -1,5 +1,5 @@
 // ---- Chats, kept in IndexedDB: one record each, {version, id, time, writer, title, name?, length, at, turns: [{role,
-// content, parent, note?, files?}]}; `name` is one that the user gave; branches.js says what `at` and `parent` are. Version 1 had neither, as each turn followed the one before. The index
+// content, parent, note?, tokens?, files?}]}; `name` is one that the user gave; branches.js says what `at` and `parent` are. Version 1 had neither, as each turn followed the one before. The index
 // SUMMARY tells of each what a list needs, without its turns. A browser without IndexedDB keeps them until the page is left.
 //
 // The oldest chats make room for new ones, and of a very long chat the latest turns that are shown are kept.
@@ -43,10 +43,11 @@ function checkedTurns(turns, version) {
     expect(turn && ['user', 'assistant'].includes(turn.role), 'the role user or assistant' + where, turn?.role);
     expect(typeof turn.content === 'string' && turn.content !== '', 'a text as content' + where, typeof turn.content);
     const note = typeof turn.note === 'string' ? {note: turn.note.slice(0, MAX_NOTE_CHARACTERS)} : {};
+    const tokens = Number.isSafeInteger(turn.tokens) && turn.tokens > 0 ? {tokens: turn.tokens} : {};
     const parent = version === 1 ? i - 1 : turn.parent;
     expect(Number.isInteger(parent) && parent >= -1 && parent < i, 'an earlier turn as parent' + where, parent);
     const files = turn.role === 'user' && turn.files !== undefined ? {files: checkedFiles(turn.files, where)} : {};
-    return {role: turn.role, content: turn.content, parent, ...note, ...files};
+    return {role: turn.role, content: turn.content, parent, ...note, ...tokens, ...files};
   });
   expect(charactersOf(checked) <= MAX_CHAT_CHARACTERS, `at most ${MAX_CHAT_CHARACTERS} characters`, charactersOf(checked));
   expect(checked.some((turn) => turn.role === 'user'), 'a question', 'none');
