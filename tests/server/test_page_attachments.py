@@ -23,6 +23,13 @@ for (const type of ['dragover', 'drop']) {
 """
 
 
+PASTE = """
+const clipboardData = new DataTransfer();
+clipboardData.items.add(new File(['PNG'], 'image.png', {type: 'image/png'}));
+$('input').dispatchEvent(new ClipboardEvent('paste', {clipboardData, bubbles: true, cancelable: true}));
+"""
+
+
 def chips(page, where="#attached"):
     return [each.text for each in page.all(f"{where} .chip .name")]
 
@@ -57,13 +64,15 @@ def test_files_are_told_as_fenced_blocks(browser, scripted, tmp_path):
 
 def test_what_is_no_text_is_refused_in_words(browser, scripted, tmp_path):
     page = Page(browser, scripted.url)
-    for name, content in {"a.png": b"\x89PNG\r\n", "b.bin": b"a\0b", "c.txt": b"x" * 200_001, "d.txt": b"x" * 200_000}.items():
+    for name, content in {"a.png": b"\x89PNG\r\n" * 50_000, "b.bin": b"a\0b", "c.txt": b"x" * 200_001, "d.txt": b"x" * 200_000}.items():
         (tmp_path / name).write_bytes(content)
-    for name, words in {"a.png": "“a.png” is left out: it is no text in UTF-8.", "b.bin": "“b.bin” is left out: it is no text in UTF-8.",
+    for name, words in {"a.png": "“a.png” is left out: images are not read here, only text is.", "b.bin": "“b.bin” is left out: it is no text in UTF-8.",
                         "c.txt": "“c.txt” is left out: it has 200001 bytes, and 200000 can be attached."}.items():
         choose(page, tmp_path / name)
         page.wait(lambda: page.text("#attach-trouble") == words)  # noqa: B023
         assert chips(page) == []
+    page.run(PASTE)
+    page.wait(lambda: page.text("#attach-trouble") == "“image.png” is left out: images are not read here, only text is.")
     choose(page, tmp_path / "d.txt")
     page.wait(lambda: chips(page) == ["d.txt"])
     assert not page.find("#attach-trouble").is_displayed()

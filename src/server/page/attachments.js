@@ -25,6 +25,7 @@ function checkedFiles(files, where) {
 }
 // The text of `file`; throws why it cannot be attached.
 async function attachedText(file) {
+  if (/^image\/(?!svg)/.test(file.type)) throw new Error('images are not read here, only text is');
   if (file.size > MAX_ATTACHED_BYTES) throw new Error(`it has ${file.size} bytes, and ${MAX_ATTACHED_BYTES} can be attached`);
   const bytes = await file.arrayBuffer().catch(() => { throw new Error('it can’t be read'); });
   let text = '\0';
@@ -88,6 +89,12 @@ $('attach-files').addEventListener('change', async () => {
   await attach([...$('attach-files').files]);
   $('attach-files').value = '';
   $('input').focus();
+});
+// A picture of the screen, say, is pasted as a file; a table may come as a picture beside its text.
+$('input').addEventListener('paste', (event) => {
+  if (!event.clipboardData.files.length || event.clipboardData.types.includes('text/plain')) return;
+  event.preventDefault();
+  attach([...event.clipboardData.files]);
 });
 const bringsFiles = (event) => !!event.dataTransfer?.types.includes('Files');
 addEventListener('dragover', (event) => {
