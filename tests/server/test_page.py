@@ -373,3 +373,28 @@ def test_code_is_copied(browser, scripted, has_clipboard):
     page.wait(lambda: page.text(".code .link") == "Copied")
     page.find("#input").send_keys(Keys.CONTROL, "v")
     assert page.find("#input").get_property("value") == "all: a\n\techo"
+
+
+SELECT = """
+const node = document.createTreeWalker($('log').lastChild.querySelector('.text'), NodeFilter.SHOW_TEXT);
+let at = node.nextNode();
+while (!at.data.includes('chosen')) at = node.nextNode();
+const [start, end] = [at.data.indexOf('chosen'), at.data.indexOf('chosen') + 6];
+getSelection().setBaseAndExtent(at, arguments[0] ? end : start, at, arguments[0] ? start : end);
+"""
+
+
+def test_what_is_selected_stays_so_while_the_answer_grows(browser, scripted):
+    page = Page(browser, scripted.url)
+    for is_backward in [False, True]:
+        more = [threading.Event(), threading.Event()]
+        scripted.answers = [["Some **chosen wor", more[0], "ds** go on", more[1], "\n\n- and *on*\n\nto the end"]]
+        page.find("#input").click()  # selects nothing else
+        page.say("Much")
+        page.wait(lambda: page.answers() and page.answers()[-1] == "Some chosen wor")
+        page.run(SELECT, is_backward)
+        for event, end in zip(more, ["go on", "to the end"], strict=True):
+            event.set()
+            page.wait(lambda: page.answers()[-1].endswith(end))  # noqa: B023
+        page.wait_until_idle()
+        assert page.run("const it = getSelection(); return [it.toString(), it.anchorOffset > it.focusOffset]") == ["chosen", is_backward]
