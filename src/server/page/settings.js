@@ -10,12 +10,12 @@ const NUMBERS = [
   {name: 'presence_penalty', label: 'Presence', min: -2, max: 2, step: 0.1, about: 'penalty, 0 is off'},
   {name: 'frequency_penalty', label: 'Frequency', min: -2, max: 2, step: 0.1, about: 'penalty, 0 is off'},
   {name: 'thinking_token_budget', label: 'Thinking budget', min: 0, step: 1, about: 'tokens of a thought', place: 'thinking-numbers'},
-  {name: 'dry_multiplier', label: 'DRY', min: 0, max: 1000, step: 0.01, about: 'penalty of what goes on with a repetition, 0 is off', place: 'more-numbers'},
+  {name: 'dry_multiplier', label: 'DRY', min: 0, max: 1000, step: 0.01, about: 'repetition penalty, 0 is off', place: 'more-numbers'},
   {name: 'dry_base', label: 'DRY base', min: 1, max: 1000, step: 0.01, about: 'its growth a token', place: 'more-numbers'},
   {name: 'dry_allowed_length', label: 'DRY length', min: 1, step: 1, about: 'a repetition that is free', place: 'more-numbers'},
   {name: 'dry_penalty_last_n', label: 'DRY range', min: -1, step: 1, about: 'tokens looked at, -1: all', place: 'more-numbers'},
-  {name: 'xtc_probability', label: 'XTC', min: 0, max: 1, step: 0.05, about: 'how often the likeliest are left out, 0 is off', place: 'more-numbers'},
-  {name: 'xtc_threshold', label: 'XTC threshold', min: 0, max: 1, step: 0.01, about: 'likelihood of those', place: 'more-numbers'},
+  {name: 'xtc_probability', label: 'XTC', min: 0, max: 1, step: 0.05, about: 'its probability, 0 is off', place: 'more-numbers'},
+  {name: 'xtc_threshold', label: 'XTC threshold', min: 0, max: 1, step: 0.01, about: 'of likely tokens', place: 'more-numbers'},
 ];
 // Texts, and what may stand in each.
 const TEXTS = {
