@@ -98,8 +98,9 @@ class SentBackTest : public ::testing::Test {
     EXPECT_EQ(all[3].told, all[0].told);
     EXPECT_EQ(all[1].next_prompt, all[0].next_prompt);
     // In words, arguments that are a text stay as the model wrote them, and objects do not.
-    if (client_.model().template_traits.tool_variable != ToolVariable::kNone)
+    if (client_.model().template_traits.tool_variable != ToolVariable::kNone) {
       EXPECT_EQ(all[3].next_prompt, all[0].next_prompt);
+    }
   }
 
   void check_all(std::string_view chat_template) {
