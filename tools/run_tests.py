@@ -22,7 +22,7 @@ import xml.etree.ElementTree as ElementTree
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 NOT_OF_THE_CHECKOUT = {"build", ".git", ".venv", ".venv-clients", "node_modules", "target", "__pycache__", ".pytest_cache"}
 CODE = {".cc", ".h", ".rs", ".js", ".md", ".cmake"}
-# What setup fetches for tests besides packages: models, templates, headers.
+# A folder that setup fills for tests: models, templates, headers.
 FETCHED = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "pagoda"
 # Variables that tests, the binary or the sanitizers read.
 READ_VARIABLES = ("PAGODA_", "GTEST_", "ASAN_", "UBSAN_", "HF_")

@@ -7,7 +7,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from certificate import Certificate  # noqa: E402
 from fake_server import FakeServer  # noqa: E402
-from page_driver import open_browser, problems_of  # noqa: E402
+from page_driver import Page, open_browser, problems_of  # noqa: E402
 from pagoda_server import PagodaServer  # noqa: E402
 from scripted_server import ScriptedServer  # noqa: E402
 from waiting import HANGS_AFTER_S  # noqa: E402
@@ -53,6 +53,13 @@ def chromium(tmp_path_factory):
     driver = open_browser(tmp_path_factory.mktemp("profile"))
     yield driver
     driver.quit()
+
+
+@pytest.fixture(scope="module")
+def page(server, chromium):
+    """A page for a file's tests of what texts become on it."""
+    yield Page(chromium, server.url)
+    assert problems_of(chromium) == []
 
 
 # A test may have taken either away.

@@ -17,6 +17,23 @@ FLAGS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-backgroun
 WAIT_S = 120
 
 
+# Draws each of the texts one after the other into one view, and tells its HTML after each and how long all took.
+DRAW = """
+const [texts, whole] = arguments;
+const element = document.createElement('div');
+const view = new MarkdownView(element);
+const htmls = [];
+let milliseconds = 0;
+texts.forEach((text, i) => {
+  const start = performance.now();
+  view.show(text, !whole || i < texts.length - 1);
+  milliseconds += performance.now() - start;
+  htmls.push(element.innerHTML);
+});
+return {htmls, milliseconds};
+"""
+
+
 def open_browser(profile):
     options = webdriver.ChromeOptions()
     options.binary_location = shutil.which("chromium") or shutil.which("google-chrome")
@@ -56,6 +73,13 @@ class Page:
 
     def run(self, script, *arguments):
         return self.driver.execute_script(script, *arguments)
+
+    def draw(self, *texts, whole=True):
+        """The HTML that Markdown becomes, after each text of a stream; the last is whole if `whole`."""
+        return self.run(DRAW, texts, whole)["htmls"]
+
+    def milliseconds_to_draw(self, *texts, whole=True):
+        return self.run(DRAW, texts, whole)["milliseconds"]
 
     def say(self, message):
         self.find("#input").send_keys(message, Keys.ENTER)

@@ -17,7 +17,7 @@ from waiting import HANGS_AFTER_S
 PACKAGING = pathlib.Path(os.environ["PAGODA_SOURCE_DIR"]) / "packaging"
 
 
-# What Prometheus 2.42 sends.
+# The header Accept that Prometheus 2.42 sends.
 ACCEPT = ("application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,"
           "text/plain;version=0.0.4;q=0.5,*/*;q=0.1")
 SAMPLE = re.compile(r'([a-zA-Z_:][\w:]*)(?:\{((?:[a-zA-Z_]\w*="(?:[^"\\\n]|\\[\\"n])*",?)*)\})? (\S+)')

@@ -1,7 +1,6 @@
 """Colours of code on the page: what is told apart, and that code which grows is not looked at again."""
 
 import pytest
-from page_driver import Page, problems_of
 
 PAINT = """
 const element = document.createElement('code');
@@ -40,12 +39,6 @@ SAMPLES = {
     "diff": ("@@ 1 @@\n-a\n+b\n c", {"keyword": ["@@ 1 @@"], "removed": ["-a"], "added": ["+b"]}),
     "": ('x = "1"', {}), "constructor": ("if 1", {}),
 }
-
-
-@pytest.fixture(scope="module")
-def page(server, chromium):
-    yield Page(chromium, server.url)
-    assert problems_of(chromium) == []
 
 
 @pytest.mark.parametrize("language", SAMPLES)

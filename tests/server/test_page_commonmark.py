@@ -11,7 +11,6 @@ import pathlib
 import re
 
 import pytest
-from page_driver import Page, problems_of
 
 EXAMPLES = json.loads((pathlib.Path(__file__).parent / "data/commonmark_0.31.2.json").read_text(encoding="utf-8"))["examples"]
 # Those that are drawn otherwise: an address that stands bare in a text is a link here, as in GitHub's Markdown.
@@ -132,12 +131,6 @@ def as_drawn(node):
     if (tag, attributes.get("class")) in (("p", "raw"), ("li", "tight")):  # what the style sheet asks for
         del attributes["class"]
     return [tag, attributes, edged(tag, tidied([as_drawn(child) for child in children]))]
-
-
-@pytest.fixture(scope="module")
-def page(server, chromium):
-    yield Page(chromium, server.url)
-    assert problems_of(chromium) == []
 
 
 def test_a_stream_shows_what_its_text_shows(page):

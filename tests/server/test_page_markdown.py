@@ -3,26 +3,9 @@
 import re
 
 import pytest
-from page_driver import Page, problems_of
-
-# Draws each of the texts one after the other into one view; the last is whole if `whole`.
-DRAW = """
-const [texts, whole] = arguments;
-const element = document.createElement('div');
-const view = new MarkdownView(element);
-texts.forEach((text, i) => view.show(text, !whole || i < texts.length - 1));
-return element.innerHTML;
-"""
-
-
-@pytest.fixture(scope="module")
-def page(server, chromium):
-    yield Page(chromium, server.url)
-    assert problems_of(chromium) == []
-
 
 def drawn(page, text, whole=True):
-    html = page.run(DRAW, [text], whole)
+    html = page.draw(text, whole=whole)[-1]
     html = re.sub(r' (?:target|rel|tabindex|role|aria-label|scope|type|class)="[^"]*"', "", html)
     return html.replace("<button>Copy</button>", "").replace(' style="text-align: left;"', "")
 
@@ -78,7 +61,7 @@ def test_markdown_is_drawn(page, text, html):
     "```<b>\n</code><b>\n```",
 ])
 def test_no_link_but_http_and_no_element_of_the_models(page, text):
-    tags = set(re.findall(r"<(\w+)", page.run(DRAW, [text], True)))
+    tags = set(re.findall(r"<(\w+)", page.draw(text)[-1]))
     assert tags.isdisjoint({"a", "b", "i", "u", "img", "script"})
 
 
@@ -130,7 +113,7 @@ def test_a_stream_changes_nothing_that_was_drawn(page):
         rest = iter(whole)
         assert all(tag in rest for tag in outline), text
         assert not re.search(r"[*`~|#>]|\]\(|--|https:", prose), text
-    assert page.run(DRAW, texts, True) == page.run(DRAW, [STREAMED], True)
+    assert page.draw(*texts)[-1] == page.draw(STREAMED)[-1]
 
 
 def test_an_address_that_comes_late_makes_links_of_what_was_drawn(page):
@@ -192,8 +175,8 @@ def test_of_a_long_stream_the_last_block_alone_is_parsed_again(page):
 ], ids=lambda text: text[:12].strip())
 def test_texts_made_to_hang_a_reader_are_drawn(page, text):
     """A renderer that is quadratic in one of these takes minutes, one that recurses overflows its stack."""
-    script = "const start = performance.now();" + DRAW.replace("return element.innerHTML", "return performance.now() - start")
-    milliseconds = [page.run(script, [text[:len(text) // 4]], whole) + page.run(script, [text], whole) for whole in (True, False)]
+    milliseconds = [page.milliseconds_to_draw(text[:len(text) // 4], whole=whole) + page.milliseconds_to_draw(text, whole=whole)
+                    for whole in (True, False)]
     assert max(milliseconds) < 60000
 
 

@@ -3,30 +3,12 @@
 import re
 
 import pytest
-from page_driver import Page, problems_of
+from page_driver import Page
 from test_page import CUT_OFF
-
-# Draws each of the texts one after the other into one view; the last is whole if `whole`.
-DRAW = """
-const [texts, whole] = arguments;
-const element = document.createElement('div');
-const view = new MarkdownView(element);
-return texts.map((text, i) => {
-  view.show(text, !whole || i < texts.length - 1);
-  return element.innerHTML;
-});
-"""
-
-
-@pytest.fixture(scope="module")
-def page(server, chromium):
-    yield Page(chromium, server.url)
-    assert problems_of(chromium) == []
-
 
 def drawn(page, text, whole=True):
     """The HTML with each formula as {its letters and signs}, one that stands apart in double braces."""
-    html = page.run(DRAW, [text], whole)[0]
+    html = page.draw(text, whole=whole)[-1]
     html = re.sub(r'<span class="formula( apart)?"><math.*?</math></span>',
                   lambda found: f"{{{{{words(found[0])}}}}}" if found[1] else f"{{{words(found[0])}}}", html)
     return re.sub(r' (?:target|rel|class)="[^"]*"', "", html)
@@ -53,7 +35,7 @@ def words(html):
     ("$$ to $$ or $$$", "<p>$$ to $$ or $$$</p>"),
     (r"a\$b\$c", "<p>a$b$c</p>"),
     (r"\[1\], \[a\](b) and \(\)", "<p>[1], [a](b) and ()</p>"),
-    # What can't be read shows its source, as it is.
+    # Formulas that can't be read show their source, as it is.
     (r"$\nothing\,x_1_$ and $$\frac1$$", r"<p>$\nothing\,x_1_$ and $$\frac1$$</p>"),
     ("$$\n\\frac{*1*\n$$", "<p>$$\n\\frac{*1*\n$$</p>"),
     ("$$\nx is never closed", "<p>$$<br>x is never closed</p>"),
@@ -64,7 +46,7 @@ def test_formulas_are_told_from_other_texts(page, text, html):
 
 @pytest.mark.parametrize("text", ["`$x$`", "`$x` y$", "```\n$x$\n$$\ny\n$$\n```", "    \\[x=1\\]", "`\\(x\\)`", "$a `b$ c`"])
 def test_nothing_is_drawn_within_code(page, text):
-    assert "<math" not in page.run(DRAW, [text], True)[0]
+    assert "<math" not in page.draw(text)[-1]
 
 
 @pytest.mark.parametrize("text", [
@@ -73,7 +55,7 @@ def test_nothing_is_drawn_within_code(page, text):
     r"\color{url(https://x.y)}x", r"\style{position:fixed}{x}", r"\def\a{x}\a", r"\gdef\a{x}\a", r"\newcommand{\a}{x}\a",
 ])
 def test_a_formula_is_nothing_but_a_formula(page, text):
-    html = page.run(DRAW, [f"${text}$"], True)[0]
+    html = page.draw(f"${text}$")[-1]
     assert set(re.findall(r"<(\w+)", html)) <= {"p", "span", "math", "mrow", "mi", "mtext", "mstyle", "mtable", "mtr", "mtd"}
     assert not re.search(r"<[^>]*(?: (?:href|src|id|on\w+|data-\w+)=|url\()", html)
 
@@ -81,7 +63,8 @@ def test_a_formula_is_nothing_but_a_formula(page, text):
 def test_half_a_formula_is_text_until_it_is_whole(page):
     """What has been drawn stays, markup within a formula is none, and nothing changes but from a source to its formula."""
     text = "Let **all $a_1*b_1*c$ be**\n\n- \\(\\sqrt{x}\\,\\)\n\nso\n\\[\n\\frac{1}{2}\n- x\n\\]\n\n$$y$$ ends"
-    for shown, html in zip((text[:end] for end in range(1, len(text) + 1)), page.run(DRAW, [text[:end] for end in range(1, len(text) + 1)], False)):
+    beginnings = [text[:end] for end in range(1, len(text) + 1)]
+    for shown, html in zip(beginnings, page.draw(*beginnings, whole=False), strict=True):
         assert not re.search("<(?:em|h3|h4|a|code)", html), shown
         assert html.count("<math") == sum(shown.count(end) for end in ["c$", "\\)", "\\]", "y$$"]), shown
         assert shown.count("- ") < 2 or html.count("<li") == 1, shown
@@ -113,8 +96,7 @@ def test_a_stream_of_formulas_shows_what_its_text_shows(page):
     "\\begin{cases}\n" * 3000, "$" + "\\\\" * 20000 + "$",
 ], ids=lambda text: text[:12].strip())
 def test_formulas_made_to_hang_a_reader_are_drawn(page, text):
-    milliseconds = page.run("const start = performance.now();" + DRAW.replace("return texts", "texts") + "return performance.now() - start",
-                            [text[:len(text) // 4], text], True)
+    milliseconds = page.milliseconds_to_draw(text[:len(text) // 4], text)
     assert milliseconds < 30000
 
 

@@ -3,20 +3,7 @@
 import re
 
 import pytest
-from page_driver import Page, problems_of
-
-DRAW = """
-const element = document.createElement('div');
-new MarkdownView(element).show(arguments[0]);
-return element.innerHTML;
-"""
-
-
-@pytest.fixture(scope="module")
-def page(server, chromium):
-    yield Page(chromium, server.url)
-    assert problems_of(chromium) == []
-
+from page_driver import Page
 
 @pytest.mark.parametrize("text, html", [
     ("a[^1] b[^n] [^x]\n\n[^1]: One *x*\n[^n]: two\n    more\n\n    - list\n\nafter",
@@ -29,7 +16,7 @@ def page(server, chromium):
     ("[^constructor] [^ 1]: x [^]: y\n\n    [^1]: code", "<p>[^constructor] [^ 1]: x [^]: y</p><code>[^1]: code</code>"),
 ])
 def test_notes_are_drawn(page, text, html):
-    drawn = page.run(DRAW, text)
+    drawn = page.draw(text)[-1]
     drawn = re.sub(r'<sup>(<a) [^>]*>(\d</a>)</sup>', r"\1>\2", drawn)
     drawn = re.sub(r'<div class="note"[^>]*><sup>(\d)</sup><div>(.*?)</div><button.*?</button></div>', r"<note>\1 \2</note>", drawn)
     drawn = re.sub(r'<div class="code">.*(<code>.*</code>)</pre></div>', r"\1", drawn)
@@ -54,7 +41,7 @@ def test_a_stream_of_notes_shows_what_its_text_shows(page):
 
 
 def test_notes_within_notes_end(page):
-    assert page.run("const start = performance.now();" + DRAW.replace("return element.innerHTML", "return performance.now() - start"), "[^a]: " * 10000) < 5000
+    assert page.milliseconds_to_draw("[^a]: " * 10000) < 5000
 
 
 def test_ids_are_an_answers_own(browser, scripted):

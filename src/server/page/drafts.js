@@ -26,7 +26,7 @@ function showDraft() {
   const {text, files} = drafts.get(draftKey()) ?? {text: '', files: []};
   setComposer(text, files);
 }
-// Where there is no room for all, the oldest are left out.
+// Leaves out the oldest drafts if there is no room for all.
 function storeDrafts() {
   clearTimeout(storingDrafts);
   const all = [...drafts];
