@@ -1,6 +1,7 @@
 #include "backend/weight.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 namespace pagoda {
@@ -25,6 +26,37 @@ Status check_part(const HostTensor& part, std::int64_t cols) {
   if (static_cast<std::int64_t>(part.bytes.size()) != expected) {
     return invalid_argument("[weight] tensor {}: expected {} bytes, got {}", part.name, expected,
                             part.bytes.size());
+  }
+  return ok_status();
+}
+
+// Checks that all parts have as many rows.
+Status check_rows(std::span<const HostTensor> parts) {
+  for (const HostTensor& part : parts) {
+    if (part.shape[0] == parts[0].shape[0]) continue;
+    return invalid_argument("[weight] tensor {}: expected {} rows as in {}, got {}", part.name,
+                            parts[0].shape[0], parts[0].name, part.shape[0]);
+  }
+  return ok_status();
+}
+
+bool have_one_format(const HostTensor& a, const HostTensor& b) {
+  if (a.format != b.format) return false;
+  return !a.affine || a.affine->layout == b.affine->layout;
+}
+
+// Checks that experts have whole sets of parts, and each part the format of the first expert's.
+Status check_experts(std::span<const HostTensor> parts, bool is_gated) {
+  const std::size_t num_parts = is_gated ? 2 : 1;  // of an expert
+  if (parts.size() % num_parts != 0) {
+    return invalid_argument("[weight] tensor {}: expected a gate and an up part for each expert",
+                            parts[0].name);
+  }
+  for (std::size_t i = num_parts; i < parts.size(); ++i) {
+    const HostTensor& first = parts[i % num_parts];
+    if (have_one_format(parts[i], first)) continue;
+    return unsupported("[weight] tensor {}: {} is not supported beside {} in {}", parts[i].name,
+                       format_name(parts[i]), format_name(first), first.name);
   }
   return ok_status();
 }
@@ -56,13 +88,22 @@ Result<Weight> prepare_weight(Exec& exec, std::span<const HostTensor> parts, Wei
   if (parts.empty()) return invalid_argument("[weight] expected at least one part, got none");
   const std::int64_t cols = parts[0].shape.rank() == 2 ? parts[0].shape[1] : 0;
   for (const HostTensor& part : parts) PAGODA_RETURN_IF_ERROR(check_part(part, cols));
-  if (use == WeightUse::kGated && (parts.size() != 2 || parts[0].shape[0] != parts[1].shape[0])) {
-    return invalid_argument("[weight] tensor {}: expected a gate and another part of as many rows",
-                            parts[0].name);
+  if (use != WeightUse::kRows) PAGODA_RETURN_IF_ERROR(check_rows(parts));
+  if (use == WeightUse::kGated && parts.size() != 2) {
+    return invalid_argument("[weight] tensor {}: expected a gate and another part, got {} parts",
+                            parts[0].name, parts.size());
   }
+  if (is_of_experts(use)) PAGODA_RETURN_IF_ERROR(check_experts(parts, is_gated(use)));
   PAGODA_ASSIGN_OR_RETURN(Weight weight, pack(exec, parts, use));
   weight.format = format_of(parts);
   return weight;
+}
+
+Result<ExpertWeight> prepare_experts(Exec& exec, std::span<const HostTensor> parts, bool is_gated) {
+  const WeightUse use = is_gated ? WeightUse::kGatedExperts : WeightUse::kExperts;
+  PAGODA_ASSIGN_OR_RETURN(Weight all, prepare_weight(exec, parts, use));
+  const auto num_parts = static_cast<int>(parts.size());
+  return ExpertWeight{.all = std::move(all), .num_experts = is_gated ? num_parts / 2 : num_parts};
 }
 
 Result<std::vector<float>> read_vector(std::span<const HostTensor> parts) {

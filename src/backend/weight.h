@@ -28,9 +28,20 @@ class PackedWeight {
 
 // The relation between the parts of a joined weight.
 enum class WeightUse : std::uint8_t {
-  kRows,   // rows of one product, one part after the other: q, k and v
-  kGated,  // a gate and an up part with as many rows: gated_linear reads both together
+  kRows,          // rows of one product, one part after the other: q, k and v
+  kGated,         // a gate and an up part with as many rows: gated_linear reads both together
+  kExperts,       // a matrix for each expert of a layer, all of one shape
+  kGatedExperts,  // a gate and an up part for each expert, in the order of experts
 };
+
+// Returns whether the parts are gates and up parts, in turns.
+constexpr bool is_gated(WeightUse use) {
+  return use == WeightUse::kGated || use == WeightUse::kGatedExperts;
+}
+// Returns whether a product reads some of the parts: those of the experts that rows have chosen.
+constexpr bool is_of_experts(WeightUse use) {
+  return use == WeightUse::kExperts || use == WeightUse::kGatedExperts;
+}
 
 struct Weight {
   std::int64_t rows = 0;  // out_features
@@ -41,11 +52,24 @@ struct Weight {
   bool defined() const { return packed != nullptr; }
 };
 
+// The matrices of a layer's experts.
+struct ExpertWeight {
+  Weight all;  // joined along their rows
+  int num_experts = 0;
+
+  bool defined() const { return all.defined(); }
+  std::int64_t rows() const { return all.rows / num_experts; }  // of an expert
+  std::int64_t cols() const { return all.cols; }
+};
+
 // Joins `parts`, each [rows_i, cols], along their rows (q, k and v as one) and packs them; parts
 // may differ in format. Source pages are released as they are packed. kInvalidArgument if shapes
 // disagree, kUnsupported for a format that the backend does not have.
 Result<Weight> prepare_weight(Exec& exec, std::span<const HostTensor> parts,
                               WeightUse use = WeightUse::kRows);
+// Packs the experts' matrices: one part for each expert, or a gate and an up part for each if
+// `is_gated`. Errors are those of prepare_weight(). kUnsupported if a part's format differs between experts.
+Result<ExpertWeight> prepare_experts(Exec& exec, std::span<const HostTensor> parts, bool is_gated);
 
 // Joins `parts`, each [n_i], and widens them to float32: norm weights and biases. Source pages are
 // released. kInvalidArgument if a part is not a vector of whole blocks.

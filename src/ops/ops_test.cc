@@ -201,18 +201,34 @@ TEST(OpSupport, ListsEveryOpOnceAndSaysWhatIsBuilt) {
       EXPECT_EQ(support.is_built[static_cast<std::size_t>(backend)], backend_is_built(backend));
     }
   }
-  EXPECT_EQ(names, (std::set<std::string>{"add_rms_norm",    "apply_logit_bias",
-                                          "apply_penalties", "apply_token_mask",
-                                          "argmax",          "attention",
-                                          "count_tokens",    "gated_linear",
-                                          "gather_rows",     "glu",
-                                          "kv_copy_blocks",  "kv_write",
-                                          "linear",          "log_probs",
-                                          "resolve_tokens",  "rms_norm",
-                                          "rms_norm_rope",   "rope",
-                                          "rope_angles",     "rope_kv_write",
-                                          "sample",          "select_rows",
-                                          "soft_cap",        "top_k_top_p_min_p"}));
+  EXPECT_EQ(names, (std::set<std::string>{"add_rms_norm",
+                                          "apply_logit_bias",
+                                          "apply_penalties",
+                                          "apply_token_mask",
+                                          "argmax",
+                                          "attention",
+                                          "count_tokens",
+                                          "expert_gated_linear",
+                                          "expert_linear",
+                                          "gated_linear",
+                                          "gather_rows",
+                                          "glu",
+                                          "group_by_expert",
+                                          "kv_copy_blocks",
+                                          "kv_write",
+                                          "linear",
+                                          "log_probs",
+                                          "resolve_tokens",
+                                          "rms_norm",
+                                          "rms_norm_rope",
+                                          "rope",
+                                          "rope_angles",
+                                          "rope_kv_write",
+                                          "route",
+                                          "sample",
+                                          "select_rows",
+                                          "soft_cap",
+                                          "top_k_top_p_min_p"}));
 }
 
 }  // namespace

@@ -56,6 +56,9 @@ struct ExecCounters {
   std::uint64_t num_late_kernels = 0;  // built in a step: prepare_kernels() had not listed them
   std::uint64_t num_decoded_attentions =
       0;  // calls that decoded the cache first (AttentionPath::kDecoded)
+  // Weights of experts that products have read. A device on which the host does not see the choices
+  // counts none.
+  std::uint64_t num_expert_bytes = 0;
 };
 
 class Exec {

@@ -13,7 +13,9 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <map>
 #include <memory>
+#include <numeric>
 #include <set>
 #include <string>
 #include <string_view>
@@ -21,6 +23,7 @@
 
 #include "backend/backend.h"
 #include "ops/attention/attention_cases.h"
+#include "ops/expert_case.h"
 #include "ops/linear/linear.h"
 #include "ops/linear/linear_cases.h"
 #include "ops/op_cases.h"
@@ -168,6 +171,34 @@ void print_many_rows() {
   }
 }
 
+// Prints the products of a mixture's experts. The least is one read of each chosen expert, for each
+// 32 rows that it has.
+void print_experts() {
+  constexpr int kRowsAtOnce = 32;
+  const auto exec = make_counting_exec();
+  print_heading("Weights of 8 experts of 32, 512 x 1024 k, Q4_0: asked / once for 32 rows", "once");
+  for (const int tokens : {1, 4, 8, 256}) {
+    const ExpertShape shape = {
+        .tokens = tokens, .num_chosen = 8, .num_experts = 32, .cols = 1024, .dim = 512};
+    std::vector<int> all(tokens);
+    std::iota(all.begin(), all.end(), 0);
+    std::map<int, int> rows;  // of each expert
+    for (const int expert : experts_of(shape, all)) ++rows[expert];
+    int tiles = 0;
+    for (const auto& [expert, count] : rows) tiles += (count + kRowsAtOnce - 1) / kRowsAtOnce;
+    const auto least = static_cast<double>(
+        packed_bytes(shape.format, std::int64_t{tiles} * shape.dim * shape.cols));
+    const std::string what = fmt::format("{} tokens, {} experts", tokens, rows.size());
+    print_asked(what + ": gates and up parts",
+                asked_of(run_counted(*exec, make_expert_gated_linear_case(shape)),
+                         "expert_gated_linear", {1}),
+                2 * least);
+    const auto counts = run_counted(*exec, make_expert_linear_case(shape));
+    const std::string_view kernel = tokens <= 4 ? "expert_linear_few" : "expert_linear_many";
+    print_asked(what + ": down", asked_of(counts, kernel, {1}), least);
+  }
+}
+
 // Prints attention's reads of keys and values. The least is one read per KV head for a decode, and
 // one read per KV head and 32 tokens for a prompt.
 void print_attention(KvFormat format) {
@@ -249,6 +280,7 @@ int main(int argc, char** argv) {
   if (arguments.wants("products")) {
     pagoda::print_few_rows();
     pagoda::print_many_rows();
+    pagoda::print_experts();
   }
   for (const auto format :
        {pagoda::KvFormat::kBFloat16, pagoda::KvFormat::kInt8, pagoda::KvFormat::kInt4}) {

@@ -111,8 +111,8 @@ GATED = ("gated_linear_few, Q4_1, 4, 32, half, 1", "gated_linear_few, Q4_1, 4, 3
 
 PRODUCTS = (
     Mutation("the barrier behind x of few rows", "linear", "linear",
-             f"stage_few<P, kRows>(rows, lane, staged, sums); {SIMD_BARRIER}",
-             "stage_few<P, kRows>(rows, lane, staged, sums);",
+             f"stage_few<P, kRows>(loaded, lane, staged, sums); {SIMD_BARRIER}",
+             "stage_few<P, kRows>(loaded, lane, staged, sums);",
              (Check.RACE, Check.UNWRITTEN), ("3 x 288 -> 80 Q8_0",), Q8_0),
     Mutation("the barrier ahead of x of few rows", "linear", "linear",
              f"{SIMD_BARRIER} stage_few", "stage_few", (Check.RACE,), ("2 x 256 -> 48 Q6_K",),
@@ -128,7 +128,7 @@ PRODUCTS = (
              "for (uint c = 0; c < num_chunks; ++c) { const uint chunk = kRows == 1 ? num_chunks - 1 - c : c; sum +=",
              (Check.BITS,), ("3 x 288 -> 80 Q8_0",), Q8_0),
     Mutation("the padding of the rows", "linear", "linear",
-             "if (row < p.rows) {", "{", (Check.OUTSIDE,), ("5 x 96 -> 48 Q8_0",), Q8_0),
+             "if (row < rows.count) {", "{", (Check.OUTSIDE,), ("5 x 96 -> 48 Q8_0",), Q8_0),
     Mutation("the barrier ahead of a block's product by lanes", "linear", "linear",
              f"{BARRIER} if (k + 32 < p.width) load_next", "if (k + 32 < p.width) load_next",
              (Check.RACE, Check.UNWRITTEN), ("5 x 96 -> 48 Q8_0",), Q8_0, "by_place"),
@@ -145,10 +145,10 @@ PRODUCTS = (
              "if ((k + 32) % p.chunk == 0 || k + 32 >= p.width) {", "if (k + 32 >= p.width) {",
              (Check.BITS,), ("5 x 256 -> 48 affine 4-bit, groups of 64, BF16",), AFFINE),
     Mutation("the bound of the rows and columns of a tile", "linear", "linear",
-             "if (row < p.rows && column < p.cols) {", "if (row < p.rows) {",
+             "if (row < num_rows && column < p.cols) {", "if (row < num_rows) {",
              (Check.OUTSIDE, *ANY_RACE), ("5 x 64 -> 37 Q8_0",), Q8_0),
     Mutation("the barrier between a gate's product and its other part's", "gated_linear", "gated_linear",
-             f"{BARRIER} const uint column = 32 * group.y + lane;", "const uint column = 32 * group.y + lane;",
+             f"{BARRIER} const uint column = 32 * panel + lane;", "const uint column = 32 * panel + lane;",
              (Check.RACE, Check.UNWRITTEN), ("13 x 96 -> 80, Q4_1 and Q4_1",), GATED),
     Mutation("the bound of a row's values", "gather_rows", "gather_rows",
              "if (row < p.rows && k < p.width) {", "if (row < p.rows) {",
@@ -264,4 +264,45 @@ DRAWS = (
              "threadgroup_barrier(mem_flags::mem_device);", "", (Check.RACE, Check.UNWRITTEN), ("20 x 130",)),
 )
 
-MUTATIONS = NORMS + CACHES + PRODUCTS + ATTENTIONS + DRAWS
+EXPERTS = ("expert_linear_few, Q8_0, 8, 32, half, 1", "expert_linear_few, Q8_0, 8, 32, half, 4",
+           "expert_linear_many, Q8_0, 8, 32, half, 0", "expert_linear_many, Q8_0, 8, 32, half, 1", "expert_linear_sum")
+GATED_EXPERTS = tuple(kernel.replace("expert_linear", "expert_gated_linear") for kernel in EXPERTS[:4])
+
+MIXTURES = (
+    Mutation("the lowest of equal experts", "route", "route",
+             "simd_min(value == best ? own.id : kNoCandidate)",
+             "int(simd_max(value == best && own.id != kNoCandidate ? own.id : -1))",
+             (Check.VALUES,), ("3 x 32 of 128",)),
+    Mutation("the end of a token's experts", "route", "route",
+             "if (id < p.num_experts) { logit =", "{ logit =", (Check.OUTSIDE,), ("20 x 3 of 37",)),
+    Mutation("the groups that are not chosen", "route", "route",
+             "if (p.num_chosen_groups < p.num_groups) drop_groups(experts, p, lane);", "", (Check.VALUES,),
+             ("9 x 8 of 64",)),
+    Mutation("the second best expert of a group", "route", "route",
+             "experts.close(first.id, lane);", "", (Check.VALUES,), ("9 x 8 of 64",)),
+    Mutation("the barrier behind the sums of SIMD groups", "group_by_expert", "group_by_expert",
+             f"shared[simd_group] = before + value; {BARRIER}", "shared[simd_group] = before + value;",
+             (Check.RACE, Check.UNWRITTEN), ("37 x 5 of 33",)),
+    Mutation("the barrier ahead of the next sums of SIMD groups", "group_by_expert", "group_by_expert",
+             f"sum += shared[i]; {BARRIER}", "sum += shared[i];", (Check.RACE,), ("37 x 5 of 33",)),
+    Mutation("the blocks that are not used", "group_by_expert", "group_by_expert",
+             "if (expert == p.num_experts - 1) {", "if (expert < 0) {", (Check.UNWRITTEN, Check.VALUES),
+             ("37 x 5 of 33",)),
+    Mutation("the rows of a full block", "group_by_expert", "group_by_expert",
+             "min(count - i * p.block_rows, p.block_rows)", "count - i * p.block_rows", (Check.VALUES,), ("9 x 1 of 2",)),
+    Mutation("the first row of a block", "expert_linear", "expert_linear",
+             "p, FirstRows{block.num_rows}, 0,", "p, FirstRows{block.first_row + block.num_rows}, 0,",
+             (Check.VALUES, Check.OUTSIDE, *ANY_RACE), ("13 x 3 of 4",), EXPERTS),
+    Mutation("the end of a token's sum", "expert_linear", "expert_linear",
+             "if (column >= p.hidden) return;", "", (Check.OUTSIDE, *ANY_RACE), ("13 x 3 of 4",), EXPERTS),
+    Mutation("the weight of the shared expert", "expert_linear", "expert_linear",
+             "precise::exp(-shared_gate[group.y])", "precise::exp(-shared_gate[0])", (Check.VALUES,), ("5 x 3 of 4",),
+             EXPERTS),
+    Mutation("the tokens of rows", "expert_gated_linear", "expert_linear",
+             "return uint(tokens[row]);", "return row;", (Check.VALUES,), ("13 x 3 of 4",), GATED_EXPERTS),
+    Mutation("the bias of an expert", "expert_gated_linear", "expert_gated_linear",
+             "sums, shared, bias + size_t(block.expert) * 2 * p.cols * p.has_bias,", "sums, shared, bias,",
+             (Check.VALUES,), ("13 x 3 of 4",), GATED_EXPERTS),
+)
+
+MUTATIONS = NORMS + CACHES + PRODUCTS + ATTENTIONS + DRAWS + MIXTURES

@@ -26,6 +26,8 @@ KERNELS = pathlib.Path(os.environ["PAGODA_METAL_KERNELS"])  # the folder of trac
 NEEDED = {  # other ops' kernels, by the cases of an op
     "add_rms_norm": ("rms_norm",),
     "apply_penalties": ("count_tokens",),
+    "expert_gated_linear": ("group_by_expert", "select_rows"),
+    "expert_linear": ("group_by_expert",),
     "rope_kv_write": ("rope",),
 }
 HANGS_AFTER_S = 600

@@ -36,9 +36,11 @@ class CpuExec final : public NativeExec {
   std::string arithmetic() const override;
   // Returns the counts; thread-safe.
   ExecCounters counters() const override {
-    return {.num_decoded_attentions = num_decoded_attentions_};
+    return {.num_decoded_attentions = num_decoded_attentions_,
+            .num_expert_bytes = num_expert_bytes_};
   }
   void count_decoded_attention() { ++num_decoded_attentions_; }
+  void count_expert_bytes(std::int64_t bytes) { num_expert_bytes_ += bytes; }
 
  private:
   CpuExec(Arenas arenas, const ExecOptions& options)
@@ -60,6 +62,7 @@ class CpuExec final : public NativeExec {
   // Atomic: if the mlx backend runs its ops here, MLX's stream thread counts and the engine's
   // reads.
   std::atomic<std::uint64_t> num_decoded_attentions_ = 0;
+  std::atomic<std::uint64_t> num_expert_bytes_ = 0;
 };
 
 // Returns the pool of an op's Exec. A body of the cpu backend is called only with a CpuExec.
@@ -76,6 +79,9 @@ inline bool rounds_to_int8(const Exec& exec) {
   return static_cast<const CpuExec&>(exec).int8_activations();
 }
 
+inline void count_expert_bytes(Exec& exec, std::int64_t bytes) {
+  static_cast<CpuExec&>(exec).count_expert_bytes(bytes);
+}
 inline void count_decoded_attention(Exec& exec) {
   static_cast<CpuExec&>(exec).count_decoded_attention();
 }

@@ -27,22 +27,22 @@ void release_rows(const HostTensor& matrix, std::int64_t begin, std::int64_t end
 // Decides where each part's panels lie. Returns the size of all panels in bytes.
 std::int64_t lay_out(std::span<const HostTensor> parts, WeightUse use,
                      std::vector<WeightSegment>& segments) {
-  const bool is_interleaved = use == WeightUse::kGated;
-  std::int64_t pair_bytes = 0, total = 0;
+  std::int64_t total = 0;
   for (const HostTensor& part : parts) {
     const PanelLayout layout = panel_layout_of(part);
-    const WeightSegment& segment =
-        segments.emplace_back(WeightSegment{.layout = layout,
-                                            .rows = part.shape[0],
-                                            .panel_bytes = layout.panel_bytes(),
-                                            .pair_stride = 2 * layout.panel_bytes(),
-                                            .offset = is_interleaved ? pair_bytes : total,
-                                            .panels = {}});
-    pair_bytes += segment.pair_stride;
-    total += segment.num_bytes();
+    segments.push_back({.layout = layout,
+                        .rows = part.shape[0],
+                        .panel_bytes = layout.panel_bytes(),
+                        .pair_stride = 2 * layout.panel_bytes(),
+                        .offset = total,
+                        .panels = {}});
+    total += segments.back().num_bytes();
   }
-  for (WeightSegment& segment : segments) {
-    if (is_interleaved) segment.pair_stride = pair_bytes;
+  for (std::size_t i = 0; is_gated(use) && i < segments.size(); i += 2) {
+    WeightSegment& gate = segments[i];
+    WeightSegment& up = segments[i + 1];
+    up.offset = gate.offset + gate.pair_stride;
+    gate.pair_stride = up.pair_stride = gate.pair_stride + up.pair_stride;
   }
   return total;
 }

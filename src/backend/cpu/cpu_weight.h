@@ -5,7 +5,8 @@
 // thread reads one ascending stream. Parts of different formats (a joined q, k and v) are segments,
 // one after the other. A segment is whole pairs of panels, because a kernel computes at most a pair
 // at a time; missing rows are zero. A gate and its up part, which one op reads together, are
-// interleaved: a pair of the gate's panels, then a pair of up's panels.
+// interleaved: a pair of the gate's panels, then a pair of up's panels. Experts lie one after the
+// other.
 #pragma once
 
 #include <span>
@@ -46,7 +47,8 @@ class CpuWeight final : public PackedWeight {
   // Writes row `row` of the joined matrix: `cols` values, as the format's scalar codec decodes
   // them.
   void read_row(std::int64_t row, float* values) const;
-  // Returns the thread's part of the panels in a product of few rows.
+  // Returns the thread's part of the panels in a product of few rows. REQUIRES: there is a single
+  // expert.
   std::span<const std::byte> part_of(int thread, int num_threads) const;
 
   bool is_gated() const { return segments_.front().is_interleaved(); }

@@ -62,26 +62,44 @@ Result<WeightSegment> pack_segment(Exec& exec, std::span<const HostTensor> parts
   return segment;
 }
 
-// Packs a gate and its up part, which share a format, interleaved.
-Result<std::vector<WeightSegment>> pack_interleaved(Exec& exec, const HostTensor& gate,
-                                                    const HostTensor& up) {
-  WeightSegment first{.format = panel_format_of(gate), .rows = gate.shape[0]};
-  first.panel_words = panel_words(first.format, gate.shape[1]);
-  first.panel_stride = 2 * first.panel_words;
-  const std::int64_t words = first.num_panels() * first.panel_stride;
-  PAGODA_ASSIGN_OR_RETURN(first.panels, exec.allocate_persistent(DType::kInt32, {words}));
-  WeightSegment second = first;
-  second.panels = first.panels.slice(0, first.panel_words, words);
+// Packs the parts of each expert: one, or a gate and an up part. A gate and an up part that share a
+// format are interleaved.
+Result<std::vector<WeightSegment>> pack_experts(Exec& exec, std::span<const HostTensor> parts,
+                                                std::size_t parts_of_expert) {
+  const std::size_t num_experts = parts.size() / parts_of_expert;
+  const bool is_interleaved =
+      parts_of_expert == 2 && panel_format_of(parts[0]) == panel_format_of(parts[1]);
+  std::vector<WeightSegment> segments;
+  for (const HostTensor& part : parts.first(parts_of_expert)) {
+    WeightSegment segment{.format = panel_format_of(part), .rows = part.shape[0]};
+    segment.num_experts = static_cast<int>(num_experts);
+    segment.panel_words = panel_words(segment.format, part.shape[1]);
+    segment.panel_stride = (is_interleaved ? 2 : 1) * segment.panel_words;
+    segment.expert_words = segment.num_panels() * segment.panel_stride;
+    const std::int64_t words = segment.num_experts * segment.expert_words;
+    if (is_interleaved && !segments.empty()) {
+      segment.panels = segments[0].panels.slice(0, segment.panel_words, words);
+    } else {
+      PAGODA_ASSIGN_OR_RETURN(segment.panels, exec.allocate_persistent(DType::kInt32, {words}));
+    }
+    segments.push_back(std::move(segment));
+  }
   HostThreads threads(exec);
-  pack_part(threads, gate, 0, first);
-  pack_part(threads, up, 0, second);
-  return std::vector<WeightSegment>{first, second};
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    WeightSegment of_expert = segments[i % parts_of_expert];
+    const auto expert = static_cast<std::int64_t>(i / parts_of_expert);
+    of_expert.panels =
+        of_expert.panels.slice(0, expert * of_expert.expert_words, of_expert.panels.extent(0));
+    pack_part(threads, parts[i], 0, of_expert);
+  }
+  return segments;
 }
 
 Result<std::vector<WeightSegment>> pack_panels(Exec& exec, std::span<const HostTensor> parts,
                                                WeightUse use) {
+  if (is_of_experts(use)) return pack_experts(exec, parts, is_gated(use) ? 2 : 1);
   if (use == WeightUse::kGated && panel_format_of(parts[0]) == panel_format_of(parts[1])) {
-    return pack_interleaved(exec, parts[0], parts[1]);
+    return pack_experts(exec, parts, parts.size());
   }
   std::vector<WeightSegment> segments;
   for (std::size_t begin = 0; begin < parts.size();) {
@@ -101,7 +119,9 @@ Result<std::vector<WeightSegment>> pack_panels(Exec& exec, std::span<const HostT
 std::int64_t MlxWeight::num_bytes() const {
   if (host.defined()) return host.packed->num_bytes();
   std::int64_t words = 0;
-  for (const WeightSegment& segment : segments) words += segment.num_panels() * segment.panel_words;
+  for (const WeightSegment& segment : segments) {
+    words += segment.num_experts * segment.num_panels() * segment.panel_words;
+  }
   return words * static_cast<std::int64_t>(sizeof(std::uint32_t));
 }
 

@@ -15,10 +15,12 @@
 
 namespace pagoda::mlx {
 
-// Consecutive rows in one format.
+// Consecutive rows in one format, or a part of each expert.
 struct WeightSegment {
   PanelFormat format;
-  std::int64_t rows = 0;
+  std::int64_t rows = 0;  // of one expert
+  int num_experts = 1;
+  std::int64_t expert_words = 0;  // words from an expert's first panel to the next expert's
   std::int64_t panel_words = 0;
   std::int64_t panel_stride = 0;  // words from a panel to the next
   Tensor panels;                  // int32 [words], from the first panel on
@@ -30,7 +32,7 @@ struct MlxWeight final : PackedWeight {
   std::vector<WeightSegment> segments;  // on Metal, in the order of rows
   Weight host;                          // the cpu backend's weight, if there is no Metal
 
-  // Returns whether the segments are a gate and its up part, interleaved.
+  // Returns whether the segments are gates and their up parts, interleaved.
   bool is_gated() const {
     return !segments.empty() && segments[0].panel_stride > segments[0].panel_words;
   }

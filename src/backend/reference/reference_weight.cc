@@ -64,6 +64,17 @@ void ReferenceWeight::read_row(std::int64_t row, float* values) const {
   PAGODA_CHECK(false, fmt::format("[weight] row {} past the end", row));
 }
 
+Weight weight_of_expert(const ExpertWeight& weight, int expert) {
+  const std::vector<ReferenceWeight::Part>& parts = packed(weight.all).parts();
+  const auto num_parts = static_cast<std::ptrdiff_t>(parts.size()) / weight.num_experts;
+  const auto first = parts.begin() + expert * num_parts;
+  return {.rows = weight.rows(),
+          .cols = weight.cols(),
+          .packed = std::make_shared<ReferenceWeight>(
+              weight.cols(), std::vector<ReferenceWeight::Part>(first, first + num_parts)),
+          .format = weight.all.format};
+}
+
 Result<Weight> prepare_weight(Exec& exec, std::span<const HostTensor> parts, WeightUse) {
   auto& native = static_cast<NativeExec&>(exec);
   std::vector<ReferenceWeight::Part> copies;

@@ -28,6 +28,7 @@ class ReferenceWeight final : public PackedWeight {
   std::int64_t num_bytes() const override;
   // Writes row `row` of the joined matrix: `cols` values.
   void read_row(std::int64_t row, float* values) const;
+  const std::vector<Part>& parts() const { return parts_; }
 
  private:
   std::int64_t cols_;
@@ -37,5 +38,8 @@ class ReferenceWeight final : public PackedWeight {
 inline const ReferenceWeight& packed(const Weight& weight) {
   return static_cast<const ReferenceWeight&>(*weight.packed);
 }
+
+// Returns an expert's matrix, or its gate and up part, which shares the memory.
+Weight weight_of_expert(const ExpertWeight& weight, int expert);
 
 }  // namespace pagoda::reference

@@ -20,7 +20,7 @@ namespace pagoda::cpu::HWY_NAMESPACE {
 
 constexpr std::int64_t kRowsAhead = 8;
 
-void gate_columns(const GatedColumns& columns, Activation activation) {
+void gate_columns_of(const GatedColumns& columns, Activation activation) {
   const float* gate = columns.products;
   float* out = columns.out;
   for (std::int64_t row = 0; row < columns.num_rows; ++row) {
@@ -40,7 +40,11 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace pagoda::cpu {
 
-HWY_EXPORT(gate_columns);
+HWY_EXPORT(gate_columns_of);
+
+void gate_columns(const GatedColumns& columns, Activation activation) {
+  HWY_DYNAMIC_DISPATCH(gate_columns_of)(columns, activation);
+}
 
 namespace {
 
@@ -93,10 +97,9 @@ class GatedWork {
                       {rows, thread, products, 2 * kPairColumns, of_gate});
     product_.multiply(up_, 2 * pair, 2 * pair + 2,
                       {rows, thread, products + kPairColumns, 2 * kPairColumns, of_up});
-    HWY_DYNAMIC_DISPATCH(gate_columns)
-    ({products, kPairColumns, rows.count, std::min(dim - column, kPairColumns),
-      out_ + (first_row_ + rows.first) * dim + column, dim},
-     activation_);
+    gate_columns({products, kPairColumns, rows.count, std::min(dim - column, kPairColumns),
+                  out_ + (first_row_ + rows.first) * dim + column, dim},
+                 activation_);
   }
 
   Exec& exec_;

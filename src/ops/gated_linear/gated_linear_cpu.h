@@ -1,7 +1,9 @@
-// Declarations that gated_linear's target-specific code and the code around it share.
+// glu of products that are in a core's cache, for gated_linear and expert_gated_linear.
 #pragma once
 
 #include <cstdint>
+
+#include "ops/glu/activation.h"
 
 namespace pagoda::cpu {
 
@@ -15,5 +17,8 @@ struct GatedColumns {
   float* out;
   std::int64_t out_stride;
 };
+
+// Computes the columns, with the vectors that the machine has.
+void gate_columns(const GatedColumns& columns, Activation activation);
 
 }  // namespace pagoda::cpu

@@ -37,7 +37,7 @@ Tensor gated_linear(Exec& exec, const Tensor& x, const Weight& weight,
                                             .has_bias = has_bias,
                                             .out_stride = dim,
                                             .is_gelu = args.activation == Activation::kGeluTanh},
-                                           x)};
+                                           x, x.extent(0))};
   op.inputs.push_back(gate.panels);
   const OpCall call = product_call("gated_linear", x, weight);
   op.launch.flops = 2 * call.products;

@@ -27,17 +27,17 @@ struct FewRows {
 };
 
 // Loads x of the step that begins at k.
-template <typename P, int kRows>
-inline FewRows<kRows> load_few(device const float* x, constant LinearParameters& p, uint k,
-                               uint lane) {
+template <typename P, int kRows, typename Rows>
+inline FewRows<kRows> load_few(device const float* x, constant LinearParameters& p, Rows rows,
+                               uint k, uint lane) {
   constexpr uint kStep = uint(few_rows_step<P>());
-  FewRows<kRows> rows;
+  FewRows<kRows> loaded;
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
-    rows.values[r] =
-        load_x(x, p, kStep == 128 || 4 * lane < kStep ? uint(r) : p.rows, k + 4 * lane);
+    loaded.values[r] =
+        load_x(x, p, rows, kStep == 128 || 4 * lane < kStep ? uint(r) : rows.count, k + 4 * lane);
   }
-  return rows;
+  return loaded;
 }
 
 // Writes x of a step, and the sums of its groups, to threadgroup memory.
@@ -162,9 +162,9 @@ inline void add_block(device const uint* unit, int num_k, int b, thread const Pa
 }
 
 // Adds up the SIMD group's chunk of kPanels panels. totals [kPanels * kRows]
-template <typename P, int kRows, int kPanels>
+template <typename P, int kRows, int kPanels, typename Rows>
 inline void add_chunk(device const float* x, device const uint* panel, constant LinearParameters& p,
-                      uint simd_group, uint lane, threadgroup float* staged,
+                      Rows rows, uint simd_group, uint lane, threadgroup float* staged,
                       threadgroup const float* levels, thread float* totals) {
   constexpr int kStep = few_rows_step<P>();
   threadgroup float* const sums = staged + 128 * kRows;
@@ -185,9 +185,9 @@ inline void add_chunk(device const float* x, device const uint* panel, constant 
       for (int i = 0; i < kPanels; ++i) {
         if (is_whole) load_step<P>(unit + size_t(i) * p.panel_words, first, lane, codes[i]);
       }
-      const FewRows<kRows> rows = load_few<P, kRows>(x, p, k + uint(first), lane);
+      const FewRows<kRows> loaded = load_few<P, kRows>(x, p, rows, k + uint(first), lane);
       simdgroup_barrier(mem_flags::mem_threadgroup);
-      stage_few<P, kRows>(rows, lane, staged, sums);
+      stage_few<P, kRows>(loaded, lane, staged, sums);
       simdgroup_barrier(mem_flags::mem_threadgroup);
 #pragma unroll
       for (int i = 0; i < kPanels; ++i) {
@@ -208,16 +208,16 @@ inline void add_chunk(device const float* x, device const uint* panel, constant 
 
 // Computes a threadgroup's chunks, and writes their totals to shared + 16:
 // [chunks][kPanels][kRows][32].
-template <typename P, int kRows, int kPanels>
+template <typename P, int kRows, int kPanels, typename Rows>
 inline void add_chunks(device const float* x, device const uint* panel,
-                       constant LinearParameters& p, threadgroup float* shared, uint simd_group,
-                       uint lane) {
+                       constant LinearParameters& p, Rows rows, threadgroup float* shared,
+                       uint simd_group, uint lane) {
   float totals[kPanels * kRows] = {};
   if (P::Format::has_levels()) {
     write_levels<P>(shared, simd_group, lane);
     threadgroup_barrier(mem_flags::mem_threadgroup);
   }
-  add_chunk<P, kRows, kPanels>(x, panel, p, simd_group, lane,
+  add_chunk<P, kRows, kPanels>(x, panel, p, rows, simd_group, lane,
                                shared + 16 + 136 * kRows * int(simd_group), shared, totals);
   threadgroup_barrier(mem_flags::mem_threadgroup);
 #pragma unroll
@@ -235,6 +235,22 @@ inline float sum_of_chunks(threadgroup const float* shared, uint num_chunks, int
     sum += shared[16 + 32 * (kPanels * kRows * int(chunk) + i) + int(lane)];
   }
   return sum;
+}
+
+// Writes what add_chunks() has summed for a panel: the first `num_rows` rows of out.
+template <int kRows>
+inline void write_chunks(threadgroup const float* shared, device const float* bias,
+                         device float* out, constant LinearParameters& p, uint num_rows, uint panel,
+                         uint simd_group, uint lane) {
+  const uint num_chunks = (p.width + p.chunk - 1) / p.chunk;
+  const uint column = 32 * panel + lane;
+  for (uint row = simd_group; row < num_rows; row += num_chunks) {
+    const float sum = sum_of_chunks<kRows, 1>(shared, num_chunks, int(row), lane);
+    if (column < p.cols) {
+      const uint at = p.out_column + column;
+      out[size_t(row) * p.out_stride + at] = p.has_bias != 0 ? sum + bias[at] : sum;
+    }
+  }
 }
 
 #endif  // PAGODA_FEW_ROWS_METAL_H

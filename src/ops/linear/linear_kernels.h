@@ -53,11 +53,18 @@ struct ActivationLayout {
 
 // Rows of x on their way into a tile.
 struct TileSource {
-  const float* x = nullptr;  // [num_rows, cols]
+  const float* x = nullptr;  // rows of `cols` values
   std::int64_t x_stride = 0;
-  int num_rows = 0;  // of x; the tile's other rows are zeros
+  const std::int32_t* rows = nullptr;  // [num_rows], the rows of x; null: the first ones, in order
+  int num_rows = 0;                    // the tile's other rows are zeros
   int tile_rows = 0;
   std::int64_t cols = 0;
+
+  // Returns row `r` of the tile; null: zeros.
+  const float* row(int r) const {
+    if (r >= num_rows) return nullptr;
+    return x + (rows != nullptr ? rows[r] : r) * x_stride;
+  }
 };
 
 // A part of a tile: k [begin, end), or all k if the layout takes whole rows. `begin` is a multiple

@@ -1,7 +1,7 @@
 #ifndef PAGODA_LINEAR_METAL_H
 #define PAGODA_LINEAR_METAL_H
 
-// The parameters of a product, also of gated_linear. Strides are in elements.
+// The parameters of a product, also of gated_linear and of a mixture. Strides are in elements.
 struct LinearParameters {
   uint rows;          // of x
   uint width;         // k
@@ -15,6 +15,7 @@ struct LinearParameters {
   uint out_column;    // the segment's first column in out, and in bias
   uint has_bias;      // 0: `bias` is not read
   uint is_gelu;       // for gated_linear alone. 1: Activation::kGeluTanh; 0: kSilu
+  uint expert_words;  // for a mixture alone: words from an expert's panels to the next expert's
 };
 
 #endif  // PAGODA_LINEAR_METAL_H

@@ -12,8 +12,6 @@ namespace pagoda::mlx {
 namespace {
 
 constexpr int kMaxChunks = 8;  // in products of few rows, a threadgroup has a SIMD group for each
-constexpr int kFewRows = 4;
-constexpr int kTileRows = 32;
 constexpr int kTileColumns = 64;
 // few_rows.metal.h: floats of x and of its sums for a row of a SIMD group; floats of the levels.
 constexpr int kFloatsOfRow = 128 + 8;
@@ -21,20 +19,22 @@ constexpr int kFloatsOfLevels = 16;
 // many_rows.metal.h: levels, x, codes, scales and offsets, sums of x, parts.
 constexpr int kFloatsOfTile = 16 + 32 * 36 + 64 * 36 + 256 + 64 + 512;
 
-LinearParameters parameters_of(const SegmentProduct& product, const Tensor& x, std::int64_t chunk) {
+LinearParameters parameters_of(const SegmentProduct& product, const Tensor& x) {
   const auto word = [](std::int64_t value) { return static_cast<std::uint32_t>(value); };
+  const WeightSegment& segment = product.segment;
   return {.rows = word(x.extent(0)),
           .width = word(x.extent(1)),
           .x_stride = word(x.stride(0)),
           .x_is_aligned = rows_are_aligned(x) ? 1u : 0u,
-          .cols = word(product.segment.rows),
-          .panel_words = word(product.segment.panel_words),
-          .panel_stride = word(product.segment.panel_stride),
-          .chunk = word(chunk),
+          .cols = word(segment.rows),
+          .panel_words = word(segment.panel_words),
+          .panel_stride = word(segment.panel_stride),
+          .chunk = word(product_chunk(segment.format, x.extent(1))),
           .out_stride = word(product.out_stride),
           .out_column = word(product.out_column),
           .has_bias = product.has_bias ? 1u : 0u,
-          .is_gelu = product.is_gelu ? 1u : 0u};
+          .is_gelu = product.is_gelu ? 1u : 0u,
+          .expert_words = word(segment.expert_words)};
 }
 
 }  // namespace
@@ -44,30 +44,34 @@ std::int64_t product_chunk(const PanelFormat& format, std::int64_t cols) {
   return (units + kMaxChunks - 1) / kMaxChunks * format.unit();
 }
 
+bool takes_few_rows(const Exec& exec, std::int64_t num_rows) {
+  return num_rows <= kFewRows && matrix_units(exec) != MatrixUnits::kOtherOrder;
+}
+
 MetalDispatch product_dispatch(const Exec& exec, const ProductKernels& kernels,
-                               const SegmentProduct& product, const Tensor& x) {
+                               const SegmentProduct& product, const Tensor& x,
+                               std::int64_t num_rows) {
   const WeightSegment& segment = product.segment;
-  const std::int64_t tokens = x.extent(0), chunk = product_chunk(segment.format, x.extent(1));
   const int num_panels = static_cast<int>(segment.num_panels());
-  const MatrixUnits units = matrix_units(exec);
   MetalDispatch dispatch = {
       .function = {kernels.source, kernels.many, template_arguments(segment.format)},
       .buffers = {input(0), product.panels, product.bias, output(0)},
-      .parameters = parameters_of(product, x, chunk)};
-  if (tokens <= kFewRows && units != MatrixUnits::kOtherOrder) {
-    const int chunks = num_groups_of(x.extent(1), chunk), rows = tokens == 1 ? 1 : kFewRows;
+      .parameters = parameters_of(product, x)};
+  if (takes_few_rows(exec, num_rows)) {
+    const int rows = num_rows == 1 ? 1 : kFewRows;
+    const int chunks = num_groups_of(x.extent(1), product_chunk(segment.format, x.extent(1)));
     dispatch.function.name = kernels.few;
-    dispatch.function.arguments.push_back(tokens == 1 ? "1" : "4");
+    dispatch.function.arguments.push_back(num_rows == 1 ? "1" : "4");
     dispatch.num_groups = {num_panels, 1, 1};
     dispatch.num_threads = 32 * chunks;
     dispatch.threadgroup_bytes =
         static_cast<int>(sizeof(float)) * (kFloatsOfLevels + kFloatsOfRow * rows * chunks);
     return dispatch;
   }
-  dispatch.function.arguments.push_back(units == MatrixUnits::kUnusable ? "0" : "1");
+  dispatch.function.arguments.push_back(matrix_units(exec) == MatrixUnits::kUnusable ? "0" : "1");
   // Threadgroups that share weights are neighbours.
   const int panels_of_tile = kTileColumns / kPanelColumns / kernels.panels;
-  dispatch.num_groups = {num_groups_of(tokens, kTileRows),
+  dispatch.num_groups = {num_groups_of(num_rows, kTileRows),
                          num_groups_of(num_panels, panels_of_tile), 1};
   dispatch.num_threads = kTileColumns;
   dispatch.threadgroup_bytes = static_cast<int>(sizeof(float)) * kFloatsOfTile;
@@ -97,7 +101,7 @@ Tensor linear(Exec& exec, const Tensor& x, const Weight& weight, const LinearArg
                           .has_bias = has_bias,
                           .out_stride = weight.rows,
                           .out_column = column},
-                         x));
+                         x, x.extent(0)));
     op.inputs.push_back(segment.panels);
     column += segment.rows;
   }

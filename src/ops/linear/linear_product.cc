@@ -17,9 +17,6 @@ constexpr std::int64_t kTileBytesPerAmxPass = std::int64_t{1152} << 10;
 constexpr std::int64_t kForkWork = 1 << 17;
 // Values of x worth a fork: a core rounds one or two per nanosecond if other cores wrote them.
 constexpr std::int64_t kForkRounding = 1 << 12;
-// The first bytes of a thread's weights, which start() prefetches at once. Kernels prefetch only
-// lines that are some way ahead; without this the first lines came one by one, 2 us a product.
-constexpr std::int64_t kFirstBytes = 8192;
 // With at least so many rows per thread, each thread gets a block of its own. It then reads all
 // weights, and so many rows hide the time that this takes.
 constexpr std::int64_t kRowsOfItsOwn = 96;
@@ -44,16 +41,6 @@ std::int64_t num_row_blocks(std::int64_t num_rows, std::int64_t num_pieces, int 
   if (num_rows >= num_threads * kRowsOfItsOwn) return num_threads;
   const std::int64_t wanted = (kPiecesPerThread * num_threads + num_pieces - 1) / num_pieces;
   return std::clamp(num_rows / kLeastBlockRows, std::int64_t{1}, wanted);
-}
-
-// Returns the height of all tiles: the lowest one of those that need the fewest tiles.
-int tile_rows_for(std::int64_t num_rows, int most_rows) {
-  const std::int64_t num_tiles = (num_rows + most_rows - 1) / most_rows;
-  const auto rows = static_cast<int>((num_rows + num_tiles - 1) / num_tiles);
-  for (const int height : kTileHeights) {
-    if (height >= rows && height <= most_rows) return height;
-  }
-  return most_rows;
 }
 
 }  // namespace
@@ -93,7 +80,7 @@ std::int64_t LinearProduct::grain_pairs(std::int64_t num_pairs) const {
   return std::max(kForkWork / pair_work, std::int64_t{1});
 }
 
-const LinearProduct::Tiles* LinearProduct::find_tiles(PanelKind kind) const {
+const RowTiles* LinearProduct::find_tiles(PanelKind kind) const {
   const KernelChoice& choice = kernels_of(exec_, kind);
   for (int i = 0; i < num_layouts_; ++i) {
     if (tiles_[i].kernels == choice.kernels && tiles_[i].layout == choice.layout) return &tiles_[i];
@@ -107,13 +94,7 @@ void LinearProduct::plan_tiles() {
     if (find_tiles(segment.layout.kind) != nullptr) continue;
     PAGODA_CHECK(num_layouts_ < kMostLayouts, "[linear] more layouts than there are");
     const KernelChoice& choice = kernels_of(exec_, segment.layout.kind);
-    Tiles& tiles = tiles_[num_layouts_++];
-    tiles.kernels = choice.kernels;
-    tiles.layout = choice.layout;
-    const int most_rows = choice.kernels->most_rows(choice.layout, num_rows_);
-    tiles.tile_rows = tile_rows_for(num_rows_, most_rows);
-    tiles.tile_bytes = choice.kernels->tile_bytes(choice.layout, tiles.tile_rows, cols_);
-    tiles.num_tiles = (num_rows_ + tiles.tile_rows - 1) / tiles.tile_rows;
+    tiles_[num_layouts_++] = cpu::plan_tiles(choice, num_rows_, cols_);
   }
 }
 
@@ -125,7 +106,7 @@ std::int64_t LinearProduct::row_grain() const {
 
 std::int64_t LinearProduct::tile_memory() const {
   std::int64_t bytes = 0;
-  for (int i = 0; i < num_layouts_; ++i) bytes += tiles_[i].num_tiles * tiles_[i].tile_bytes;
+  for (int i = 0; i < num_layouts_; ++i) bytes += tiles_[i].num_bytes();
   return bytes;
 }
 
@@ -147,15 +128,15 @@ void LinearProduct::take_rows(std::int64_t first, std::int64_t count) {
   memory_ = exec_.allocate(DType::kFloat32, {num_copies * tile_memory() / 4});
   auto* next = reinterpret_cast<std::byte*>(memory_.data<float>());
   for (int i = 0; i < num_layouts_; ++i) {
-    Tiles& tiles = tiles_[i];
+    RowTiles& tiles = tiles_[i];
     tiles.data = next;
-    next += tiles.num_tiles * tiles.tile_bytes;
+    next += tiles.num_bytes();
     if (copy_bytes_ == 0) round_tiles(tiles);
   }
 }
 
 // Rounds x on all threads. If tiles are few, threads divide parts of tiles among them.
-void LinearProduct::round_tiles(const Tiles& tiles) {
+void LinearProduct::round_tiles(const RowTiles& tiles) {
   const bool are_many = tiles.num_tiles >= 2 * exec_.num_threads();
   const std::int64_t part_cols = are_many || tiles.layout.takes_whole_rows ? cols_ : kTilePart;
   const std::int64_t num_parts = (cols_ + part_cols - 1) / part_cols;
@@ -173,16 +154,13 @@ void LinearProduct::round_tiles(const Tiles& tiles) {
 
 void LinearProduct::start(const WeightSegment& segment, std::int64_t panel, int thread) const {
   if (copy_bytes_ == 0) return;
-  const std::byte* first = segment.panel(panel);
-  for (std::int64_t at = 0; at < kFirstBytes; at += kLineBytes) {
-    __builtin_prefetch(first + at, 0, 0);
-  }
+  fetch_first_bytes(segment.panel(panel));
   for (int i = 0; i < num_layouts_; ++i) {
     round_part(tiles_[i], 0, {0, cols_}, tiles_[i].data + thread * copy_bytes_);
   }
 }
 
-void LinearProduct::round_part(const Tiles& tiles, std::int64_t tile, const TilePart& part,
+void LinearProduct::round_part(const RowTiles& tiles, std::int64_t tile, const TilePart& part,
                                std::byte* to) const {
   const std::int64_t row = tile * tiles.tile_rows;
   const std::int64_t left = num_rows_ - row;
@@ -203,35 +181,14 @@ void LinearProduct::fetch_next() const {
 
 void LinearProduct::multiply(const WeightSegment& segment, std::int64_t begin, std::int64_t end,
                              const PanelTarget& target) const {
-  if (segment.is_interleaved() && end - begin > 2) {
-    for (std::int64_t pair = begin; pair < end; pair += 2) {
-      PanelTarget of_pair = target;
-      of_pair.out += (pair - begin) * kPanelColumns;
-      if (target.bias) of_pair.bias += (pair - begin) * kPanelColumns;
-      multiply(segment, pair, pair + 2, of_pair);
-    }
-    return;
-  }
-  const Tiles& tiles = *find_tiles(segment.layout.kind);
-  tiles.kernels->multiply({.kind = segment.layout.kind,
-                           .layout = tiles.layout,
-                           .tiles = tiles.data + target.thread * copy_bytes_ +
-                                    target.rows.first / tiles.tile_rows * tiles.tile_bytes,
-                           .tile_bytes = tiles.tile_bytes,
-                           .tile_rows = tiles.tile_rows,
-                           .num_rows = target.rows.count,
-                           .cols = cols_,
-                           .panels = segment.panel(begin),
-                           .panel_bytes = segment.panel_bytes,
-                           .header_area = segment.layout.header_area(),
-                           .units_of_header = segment.layout.units_of_header,
-                           .header_is_bfloat16 = segment.layout.header_is_bfloat16,
-                           .num_columns = segment.rows - begin * kPanelColumns,
-                           .out = target.out,
-                           .out_stride = target.stride,
-                           .bias = target.bias,
-                           .prefetch = prefetch_of(exec_, segment.layout.kind)},
-                          0, end - begin);
+  const RowTiles& tiles = *find_tiles(segment.layout.kind);
+  multiply_panels(exec_, segment, begin, end, tiles,
+                  {.tiles = tiles.data + target.thread * copy_bytes_ +
+                            target.rows.first / tiles.tile_rows * tiles.tile_bytes,
+                   .num_rows = target.rows.count,
+                   .out = target.out,
+                   .stride = target.stride,
+                   .bias = target.bias});
 }
 
 }  // namespace pagoda::cpu

@@ -16,7 +16,7 @@
 
 #include "backend/cpu/cpu_exec.h"
 #include "backend/cpu/cpu_weight.h"
-#include "ops/linear/linear_kernels.h"
+#include "ops/linear/row_tiles.h"
 #include "tensor/tensor.h"
 
 namespace pagoda::cpu {
@@ -70,25 +70,17 @@ class LinearProduct {
   void fetch_next() const;
 
  private:
-  // Rows of x in the layout of one kernel.
-  struct Tiles {
-    const LinearKernels* kernels = nullptr;
-    ActivationLayout layout;
-    int tile_rows = 0;
-    std::int64_t tile_bytes = 0;
-    std::int64_t num_tiles = 0;
-    std::byte* data = nullptr;
-  };
   static constexpr int kMostLayouts = 4;
 
-  const Tiles* find_tiles(PanelKind kind) const;
+  const RowTiles* find_tiles(PanelKind kind) const;
   void plan_tiles();
   std::int64_t row_grain() const;    // blocks have a multiple of so many rows
   std::int64_t tile_memory() const;  // bytes
   bool is_single_tile() const;
-  void round_tiles(const Tiles& tiles);
+  void round_tiles(const RowTiles& tiles);
   // Rounds a part of a tile; `to` is where the tile begins.
-  void round_part(const Tiles& tiles, std::int64_t tile, const TilePart& part, std::byte* to) const;
+  void round_part(const RowTiles& tiles, std::int64_t tile, const TilePart& part,
+                  std::byte* to) const;
 
   Exec& exec_;
   const CpuWeight& weight_;
@@ -101,7 +93,7 @@ class LinearProduct {
   std::int64_t num_rows_ = 0;
   Tensor memory_;
   std::int64_t copy_bytes_ = 0;  // of each thread's own tiles; 0: threads share the tiles
-  std::array<Tiles, kMostLayouts> tiles_;
+  std::array<RowTiles, kMostLayouts> tiles_;
   int num_layouts_ = 0;
 };
 

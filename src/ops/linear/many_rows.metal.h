@@ -43,9 +43,9 @@ struct NextBlock {
 };
 
 // Loads the block at k. With a unit's first block, it loads the unit's header too.
-template <typename P>
+template <typename P, typename Rows>
 inline void load_next(device const float* x, device const uint* panel, constant LinearParameters& p,
-                      uint first_row, uint k, uint simd_group, uint lane,
+                      Rows rows, uint first_row, uint k, uint simd_group, uint lane,
                       thread NextBlock<P>& next) {
   const uint in_unit = k % uint(P::unit());
   device const uint* const unit = panel + size_t(k / uint(P::unit())) * uint(P::unit_words());
@@ -55,17 +55,17 @@ inline void load_next(device const float* x, device const uint* panel, constant 
   load_block<P>(unit, blocks, int(in_unit / 32), num_k - int(in_unit), lane, next.low, next.high);
   const uint row = first_row + 4 * simd_group + lane / 8;
   const uint k_of_lane = k + 4 * (lane % 8);
-  const bool is_inside = p.x_is_aligned != 0 && k + 32 <= p.width && first_row + 32 <= p.rows;
+  const bool is_inside = p.x_is_aligned != 0 && k + 32 <= p.width && first_row + 32 <= rows.count;
   if (is_inside) {  // the usual case, and the same for all lanes: no bounds to check
-    device const float* const from = x + size_t(row) * p.x_stride + k_of_lane;
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
-      next.x[j] = *(device const float4*)(from + size_t(8 * j) * p.x_stride);
+      const size_t source = rows.source(row + 8 * uint(j));
+      next.x[j] = *(device const float4*)(x + source * p.x_stride + k_of_lane);
     }
     return;
   }
 #pragma unroll
-  for (int j = 0; j < 4; ++j) next.x[j] = load_x(x, p, row + 8 * uint(j), k_of_lane);
+  for (int j = 0; j < 4; ++j) next.x[j] = load_x(x, p, rows, row + 8 * uint(j), k_of_lane);
 }
 
 // Writes a block's x, and the sums of its groups' x so far, to `shared`. runs [4]: these sums
@@ -229,14 +229,14 @@ inline void fold_by_units(threadgroup float* shared, int span, GroupNumbers numb
 //
 //   by lanes  [8][4], the tile's rows 4 r + 2 simd_group + lane / 16 of columns 16 c + lane % 16
 //   by units  all rows of column `lane` of the panel
-template <typename P, int kMatrixUnits>
+template <typename P, int kMatrixUnits, typename Rows>
 inline void add_tile(device const float* x, device const uint* panel, constant LinearParameters& p,
-                     uint first_row, threadgroup float* shared, uint simd_group, uint lane,
-                     thread float* sums) {
+                     Rows rows, uint first_row, threadgroup float* shared, uint simd_group,
+                     uint lane, thread float* sums) {
   constexpr bool kForUnits = kMatrixUnits != 0;
   constexpr int kSpan = P::group() < 32 ? P::group() : 32;
   const uint column = 32 * simd_group + lane;
-  const int eights = int((min(p.rows - first_row, 32u) + 7) / 8);
+  const int eights = int((min(rows.count - first_row, 32u) + 7) / 8);
   float totals[32] = {};
   float parts[kForUnits ? 1 : 32] = {};
   simdgroup_float8x8 unit_parts[kForUnits ? 16 : 1];
@@ -248,7 +248,7 @@ inline void add_tile(device const float* x, device const uint* panel, constant L
   write_levels<P>(shared, simd_group, lane);
   threadgroup_barrier(mem_flags::mem_threadgroup);
   NextBlock<P> next;
-  load_next<P>(x, panel, p, first_row, 0, simd_group, lane, next);
+  load_next<P>(x, panel, p, rows, first_row, 0, simd_group, lane, next);
   for (uint k = 0; k < p.width; k += 32) {
     stage_x<P>(next, k, simd_group, lane, shared, runs);
     stage_codes<P, kForUnits>(next, column, shared);
@@ -263,7 +263,8 @@ inline void add_tile(device const float* x, device const uint* panel, constant L
       }
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    if (k + 32 < p.width) load_next<P>(x, panel, p, first_row, k + 32, simd_group, lane, next);
+    if (k + 32 < p.width)
+      load_next<P>(x, panel, p, rows, first_row, k + 32, simd_group, lane, next);
 #pragma unroll
     for (int span = 0; span < 32 / kSpan; ++span) {
       const bool ends = group_ends<P>(k, (span + 1) * kSpan, p.width);
@@ -286,6 +287,24 @@ inline void add_tile(device const float* x, device const uint* panel, constant L
       }
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
+  }
+}
+
+// Writes what add_tile() has summed for the `pair`-th two panels: rows of out from `first_row` on,
+// fewer than `num_rows`.
+template <int kMatrixUnits>
+inline void write_tile(thread const float* sums, device const float* bias, device float* out,
+                       constant LinearParameters& p, uint num_rows, uint first_row, uint pair,
+                       uint simd_group, uint lane) {
+#pragma unroll
+  for (uint i = 0; i < 32; ++i) {
+    const uint row = first_row + (kMatrixUnits != 0 ? i : i / 4 * 4 + 2 * simd_group + lane / 16);
+    const uint column =
+        64 * pair + (kMatrixUnits != 0 ? 32 * simd_group + lane : i % 4 * 16 + lane % 16);
+    if (row < num_rows && column < p.cols) {
+      const uint at = p.out_column + column;
+      out[size_t(row) * p.out_stride + at] = p.has_bias != 0 ? sums[i] + bias[at] : sums[i];
+    }
   }
 }
 

@@ -17,15 +17,23 @@
 #include "ops/linear/linear_metal.h"
 #include "ops/linear/panels.metal.h"
 
+// The rows of x that a threadgroup multiplies: the first `count`.
+struct FirstRows {
+  uint count;
+  uint source(uint row) const { return row; }  // the row of x
+};
+
 // Returns x[row, k .. k + 3], with zeros beyond the last row and column. k is a multiple of four.
-inline float4 load_x(device const float* x, constant LinearParameters& p, uint row, uint k) {
+template <typename Rows>
+inline float4 load_x(device const float* x, constant LinearParameters& p, Rows rows, uint row,
+                     uint k) {
   float4 values;
   values.x = 0;
   values.y = 0;
   values.z = 0;
   values.w = 0;
-  if (row < p.rows) {
-    device const float* const from = x + size_t(row) * p.x_stride + k;
+  if (row < rows.count) {
+    device const float* const from = x + size_t(rows.source(row)) * p.x_stride + k;
     if (p.x_is_aligned != 0 && k + 4 <= p.width) {
       values = *(device const float4*)from;
     } else {

@@ -1,4 +1,5 @@
-// The dispatches of our kernels for products on Metal, in linear and in gated_linear.
+// The dispatches of our kernels for products on Metal: of linear and gated_linear, and of a
+// mixture's experts.
 #pragma once
 
 #include <cstdint>
@@ -29,9 +30,15 @@ struct SegmentProduct {
   bool is_gelu = false;  // for gated_linear alone; false: silu
 };
 
-// Returns the dispatch of a segment's product with x [tokens, cols].
+// Returns the dispatch of a segment's product with `num_rows` rows of x [.., cols].
 MetalDispatch product_dispatch(const Exec& exec, const ProductKernels& kernels,
-                               const SegmentProduct& product, const Tensor& x);
+                               const SegmentProduct& product, const Tensor& x,
+                               std::int64_t num_rows);
+
+// Returns whether a product of so many rows takes the kernel for few rows.
+bool takes_few_rows(const Exec& exec, std::int64_t num_rows);
+inline constexpr int kFewRows = 4;    // the most rows of the kernel for few
+inline constexpr int kTileRows = 32;  // of a threadgroup of the other kernel
 
 // Returns the number of k in a chunk. Totals of chunks are added up in order (product.metal.h).
 std::int64_t product_chunk(const PanelFormat& format, std::int64_t cols);

@@ -41,7 +41,7 @@ struct TileRow {
 PAGODA_INLINE TileRow row_of(const ActivationLayout& layout, const TileSource& source,
                              std::byte* tile, int r) {
   const TileView view = view_of(tile, layout, source.tile_rows, source.cols);
-  return {.x = r < source.num_rows ? source.x + r * source.x_stride : nullptr,
+  return {.x = source.row(r),
           .cols = source.cols,
           .tile_rows = source.tile_rows,
           .units = tile + r * kLineBytes,

@@ -124,7 +124,7 @@ class Checker {
 };
 
 bool is_a_product(const OpCase& op_case) {
-  return op_case.op == "linear" || op_case.op == "gated_linear";
+  return op_case.op.ends_with("linear");
 }
 
 // Calls `visit` for each small case, and for all of attention's grid. Cases of products are visited

@@ -492,7 +492,7 @@ void pack_tile(const ActivationLayout& layout, const TileSource& source, const T
   }
   for (int r = 0; r < source.tile_rows; ++r) {
     TileRow next = row;
-    next.x = r < source.num_rows ? source.x + r * source.x_stride : nullptr;
+    next.x = source.row(r);
     next.integers += r * row_bytes;
     next.scales += r;
     next.sums += r;

@@ -124,10 +124,9 @@ void pack_tile(const ActivationLayout&, const TileSource& source, const TilePart
                std::byte* tile) {
   auto* out = reinterpret_cast<float*>(tile);
   for (int r = 0; r < source.tile_rows; ++r) {
-    const float* x = source.x + r * source.x_stride;
-    const bool exists = r < source.num_rows;
+    const float* x = source.row(r);
     for (std::int64_t k = part.begin; k < part.end; ++k) {
-      out[k * source.tile_rows + r] = exists ? x[k] : 0.0f;
+      out[k * source.tile_rows + r] = x != nullptr ? x[k] : 0.0f;
     }
   }
 }
