@@ -26,6 +26,7 @@ SPECIAL_TOKENS = ["<|bos|>", "<|eos|>", "<|endoftext|>", "<|user|>"]
 KNOWN_BY_HEART = {
     "gemma2": {"query_pre_attn_scalar": 16},
     "gemma3_text": {"query_pre_attn_scalar": 16},
+    "olmoe": {"rms_norm_eps": 1e-5},
     "smollm3": {"use_sliding_window": False, "layer_types": None},
 }
 
@@ -50,7 +51,7 @@ def convert(source, target):
     converter = get_model_class(architecture)
     # The converter knows published tokenizers alone by their digests, and asks the Gemmas for SentencePiece's.
     TextModel.get_vocab_base_pre = lambda self, tokenizer: "gpt-2"
-    if not architecture.startswith("Glm4"):
+    if architecture != "Glm4ForCausalLM":
         converter.set_vocab = lambda self: self._set_vocab_gpt2()
     with torch.inference_mode():
         converter(source, LlamaFileType.MOSTLY_BF16, target, model_name=MODEL_NAME).write()

@@ -138,7 +138,8 @@ def goldens_of(model, is_wanted=lambda case: True):
 
 def open_model(folder):
     config = transformers.AutoConfig.from_pretrained(folder)
-    return model_class(config).from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
+    eager = {"attn_implementation": "eager", "experts_implementation": "eager"}
+    return model_class(config).from_pretrained(folder, dtype=torch.float32, **eager).eval()
 
 
 def write_goldens(folder, goldens):

@@ -1,7 +1,9 @@
 #include "model/checkpoint_tensors.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "model/family.h"
 #include "model/layer_spec.h"
@@ -10,10 +12,22 @@
 namespace pagoda {
 namespace {
 
+// Returns whether a tensor of experts is read: tensors with several matrices are preferred.
+bool is_read(const Checkpoint& checkpoint, const TensorPlace& place) {
+  const auto has = [&](const std::string& module) {
+    return checkpoint.has(module + ".weight") || checkpoint.has(module);
+  };
+  const ExpertsSpec& spec = *place.experts;
+  if (!spec.joined.empty() && has(spec.joined)) return place.expert.part < 0;
+  const std::vector<std::string>& stacked = spec.parts[place.expert.part].stacked;
+  return std::ranges::any_of(stacked, has) == (place.expert.expert < 0);
+}
+
 // Returns whether a layer reads a tensor, or ignores it as transformers does. If a checkpoint has a
 // joined matrix, the separate parts are not read.
 bool is_known(const Checkpoint& checkpoint, const LayerSpecs& layers, std::string_view name) {
   const std::optional<TensorPlace> place = layers.find(name);
+  if (place && place->experts != nullptr) return is_read(checkpoint, *place);
   if (!place || place->projection == nullptr) return place.has_value();
   return checkpoint.has(place->projection->joined + ".weight") == (place->part < 0);
 }

@@ -43,11 +43,33 @@ Status check_with(const std::string& model, const std::string& extra) {
 }
 
 TEST(CheckpointTensorsTest, EveryFamilysOwnTensorsAreRead) {
-  for (const char* model :
-       {"tiny-llama", "tiny-llama31", "tiny-mistral", "tiny-qwen2", "tiny-qwen3", "tiny-gemma2",
-        "tiny-gemma3", "tiny-gemma3-vl", "tiny-gemma4", "tiny-gemma4-vl", "tiny-glm4",
-        "tiny-granite", "tiny-ministral3", "tiny-mistral3", "tiny-olmo2", "tiny-olmo3", "tiny-phi3",
-        "tiny-qwen3-vl", "tiny-smollm3"}) {
+  for (const char* model : {"tiny-llama",
+                            "tiny-llama31",
+                            "tiny-mistral",
+                            "tiny-qwen2",
+                            "tiny-qwen3",
+                            "tiny-gemma2",
+                            "tiny-gemma3",
+                            "tiny-gemma3-vl",
+                            "tiny-gemma4",
+                            "tiny-gemma4-vl",
+                            "tiny-glm4",
+                            "tiny-granite",
+                            "tiny-ministral3",
+                            "tiny-mistral3",
+                            "tiny-olmo2",
+                            "tiny-olmo3",
+                            "tiny-phi3",
+                            "tiny-qwen3-vl",
+                            "tiny-smollm3",
+                            "tiny-mixtral",
+                            "tiny-qwen2-moe",
+                            "tiny-qwen3-moe",
+                            "tiny-olmoe",
+                            "tiny-granitemoe",
+                            "tiny-granitemoeshared",
+                            "tiny-glm4-moe",
+                            "tiny-ernie4-5-moe"}) {
     const Status status = check_with(model, "");
     EXPECT_TRUE(status.ok()) << model << ": " << status.message();
   }
@@ -74,6 +96,13 @@ TEST(CheckpointTensorsTest, OneThatNothingReadsIsRefusedByName) {
       {"tiny-gemma3", "model.embed_tokens_per_layer.weight"},
       {"tiny-gemma4", "model.layers.0.router.scale"},
       {"tiny-gemma4-vl", "model.layers.0.self_attn.v_proj.weight"},
+      {"tiny-qwen3-moe", "model.layers.0.mlp.experts.6.up_proj.weight"},
+      {"tiny-qwen3-moe", "model.layers.0.mlp.experts.06.up_proj.weight"},
+      {"tiny-qwen3-moe", "model.layers.0.mlp.gate.bias"},
+      {"tiny-qwen3-moe", "model.layers.0.mlp.shared_expert.up_proj.weight"},
+      {"tiny-qwen3-moe", "model.layers.0.mlp.gate_proj.weight"},
+      {"tiny-granitemoe", "model.layers.0.block_sparse_moe.experts.0.gate_proj.weight"},
+      {"tiny-glm4-moe", "model.layers.0.mlp.gate.e_score_correction_bias"},
   };
   for (const auto& [model, extra] : extras) {
     const Status status = check_with(model, extra);
@@ -115,13 +144,15 @@ Status check_gguf(const std::string& extra, const Shape& shape) {
 TEST(CheckpointTensorsTest, AGgufVariantOfLlamaIsRefusedByItsTensor) {
   EXPECT_TRUE(check_gguf("rope_freqs.weight", {8}).ok());
   EXPECT_TRUE(check_gguf("output.weight", {8, 16}).ok());
-  for (const char* extra :
-       {"blk.0.attn_sinks.weight", "blk.0.post_ffw_norm.weight", "blk.0.ffn_gate_inp.weight",
-        "cls.weight", "rope_factors_long.weight", "blk.0.attn_scale.weight"}) {
+  for (const char* extra : {"blk.0.attn_sinks.weight", "blk.0.post_ffw_norm.weight", "cls.weight",
+                            "rope_factors_long.weight", "blk.0.attn_scale.weight"}) {
     const Status status = check_gguf(extra, {8});
     EXPECT_EQ(status.code(), StatusCode::kUnsupported) << extra;
     EXPECT_THAT(status.message(), HasSubstr(extra));
   }
+  // A mixture's router, in a file whose keys do not say that there are experts.
+  EXPECT_THAT(check_gguf("blk.0.ffn_gate_inp.weight", {8}).message(),
+              HasSubstr("model.layers.0.mlp.gate.weight"));
   // A reranker's head, in a file whose keys do not say that it is a reranker.
   EXPECT_THAT(check_gguf("cls.output.weight", {8}).message(), HasSubstr("score.weight"));
 }

@@ -24,6 +24,7 @@ inline constexpr IntegerRange kHeadRange{1, 1024};
 inline constexpr IntegerRange kHeadDimRange{2, 1024};
 inline constexpr IntegerRange kHiddenRange{1, 1 << 20};
 inline constexpr IntegerRange kIntermediateRange{1, 1 << 22};
+inline constexpr IntegerRange kExpertRange{1, kMostExperts};
 inline constexpr IntegerRange kVocabRange{1, 1 << 20};
 inline constexpr IntegerRange kPositionRange{1, 1 << 28};
 inline constexpr NumberRange kEpsilonRange{1e-20, 1};

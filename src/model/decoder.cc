@@ -219,7 +219,11 @@ void Decoder::link_weights(const Exec& exec) {
     before = &weight;
   };
   if (per_layer_embedding_.defined()) add(per_layer_embedding_.projection);
-  for (const Layer& layer : layers_) layer.for_each_projection(add);
+  for (const Layer& layer : layers_) {
+    layer.for_each_projection(add);
+    if (const auto* const experts = std::get_if<ExpertsBlock>(&layer.mlp))
+      num_expert_bytes_per_token_ += experts->num_chosen_bytes();
+  }
   if (config_.has_head) add(head_);
 }
 

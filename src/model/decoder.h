@@ -38,7 +38,10 @@ class Decoder {
                               const KvLayout& layout, const Progress& progress = {});
 
   const ModelConfig& config() const { return config_; }
-  std::int64_t num_weight_bytes() const { return num_weight_bytes_; }  // read by a decode step
+  // Returns the bytes of weights that each decode step reads, and those of the experts that a token
+  // chooses.
+  std::int64_t num_weight_bytes() const { return num_weight_bytes_; }
+  std::int64_t num_expert_bytes_per_token() const { return num_expert_bytes_per_token_; }
 
   // Computes hidden states of token ids; writes the step's keys and values into `kv`, whose layers
   // it rebinds.
@@ -87,6 +90,7 @@ class Decoder {
   PerLayerEmbedding per_layer_embedding_;
   Projection head_;  // vocab x hidden; the embedding itself if they are tied; or undefined
   std::int64_t num_weight_bytes_ = 0;
+  std::int64_t num_expert_bytes_per_token_ = 0;
 };
 
 }  // namespace pagoda

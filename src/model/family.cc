@@ -12,9 +12,11 @@
 namespace pagoda {
 namespace {
 
-constexpr const Family* kFamilies[] = {&kLlama,  &kMistral, &kQwen2, &kQwen3,   &kGemma2,
-                                       &kGemma3, &kGemma4,  &kGlm4,  &kGranite, &kMinistral3,
-                                       &kOlmo2,  &kOlmo3,   &kPhi3,  &kQwen3Vl, &kSmolLm3};
+constexpr const Family* kFamilies[] = {
+    &kLlama,   &kMistral,   &kQwen2,      &kQwen3,    &kGemma2,   &kGemma3,     &kGemma4,
+    &kGlm4,    &kGranite,   &kMinistral3, &kOlmo2,    &kOlmo3,    &kPhi3,       &kQwen3Vl,
+    &kSmolLm3, &kMixtral,   &kOlmoe,      &kQwen2Moe, &kQwen3Moe, &kGraniteMoe, &kGraniteMoeShared,
+    &kGlm4Moe, &kErnie45Moe};
 
 constexpr TextTower kTextTowers[] = {
     {.model_type = "gemma3",
@@ -72,13 +74,16 @@ const Family* find_family(std::string_view model_type) {
   return nullptr;
 }
 
-const Family* find_gguf_family(std::string_view architecture, bool has_window) {
+const Family* find_gguf_family(std::string_view architecture, GgufTraits traits) {
   const Family* found = nullptr;
+  int best = -1;
   for (const Family* family : families()) {
     if (family->gguf_architecture != architecture) continue;
-    const bool fits = has_window == (family->windows != WindowRule::kNone);
-    if (found == nullptr || fits) found = family;
-    if (fits) break;
+    const bool fits_window = traits.has_window == (family->windows != WindowRule::kNone);
+    const bool fits_experts = traits.has_experts == family->may_have_experts();
+    const int fit = (fits_experts ? 2 : 0) + (fits_window ? 1 : 0);
+    if (fit > best) found = family;
+    best = std::max(best, fit);
   }
   return found;
 }

@@ -36,6 +36,25 @@ struct LayerNormNames {
   std::string_view behind_per_layer;  // of the term that a layer's own embedding gates
 };
 
+// Names that follow "model.layers.N.", of a mixture's modules. An expert's modules follow `experts`
+// and its number; modules with the matrices of all experts follow `experts` directly.
+struct ExpertNames {
+  std::string_view router = "mlp.gate";
+  std::string_view choice_bias = "mlp.gate.e_score_correction_bias";
+  std::string_view experts = "mlp.experts";
+  std::string_view gate = "gate_proj";
+  std::string_view up = "up_proj";
+  std::string_view down = "down_proj";
+  // Names that modules with the matrices of all experts may have as well: gates before up parts,
+  // expert by expert, and the other half.
+  std::string_view all_gate_up = "mlp.experts.gate_up_proj";
+  std::string_view all_down = "mlp.experts.down_proj";
+  std::string_view shared = "mlp.shared_expert";
+  std::string_view shared_gate_up = "gate_up_proj";  // follows `shared`: gate and up as one
+  std::string_view shared_down = "down_proj";
+  std::string_view shared_gate = "mlp.shared_expert_gate";
+};
+
 // GGUF's names of tensors outside of layers, the same for all families.
 inline constexpr TensorName kModelTensorNames[] = {
     {"token_embd", "model.embed_tokens"},
@@ -47,11 +66,26 @@ inline constexpr TensorName kModelTensorNames[] = {
 // GGUF's names of projections and of query and key norms, the same for all families. A family's own
 // names are looked up before these.
 inline constexpr TensorName kLayerTensorNames[] = {
-    {"attn_q", "self_attn.q_proj"},      {"attn_k", "self_attn.k_proj"},
-    {"attn_v", "self_attn.v_proj"},      {"attn_qkv", "self_attn.qkv_proj"},
-    {"attn_output", "self_attn.o_proj"}, {"attn_q_norm", "self_attn.q_norm"},
-    {"attn_k_norm", "self_attn.k_norm"}, {"ffn_gate", "mlp.gate_proj"},
-    {"ffn_up", "mlp.up_proj"},           {"ffn_down", "mlp.down_proj"},
+    {"attn_q", "self_attn.q_proj"},
+    {"attn_k", "self_attn.k_proj"},
+    {"attn_v", "self_attn.v_proj"},
+    {"attn_qkv", "self_attn.qkv_proj"},
+    {"attn_output", "self_attn.o_proj"},
+    {"attn_q_norm", "self_attn.q_norm"},
+    {"attn_k_norm", "self_attn.k_norm"},
+    {"ffn_gate", "mlp.gate_proj"},
+    {"ffn_up", "mlp.up_proj"},
+    {"ffn_down", "mlp.down_proj"},
+    {"ffn_gate_inp", "mlp.gate"},
+    {"ffn_gate_exps", "mlp.experts.gate_proj"},
+    {"ffn_up_exps", "mlp.experts.up_proj"},
+    {"ffn_gate_up_exps", "mlp.experts.gate_up_proj"},
+    {"ffn_down_exps", "mlp.experts.down_proj"},
+    {"exp_probs_b", "mlp.gate.e_score_correction_bias"},
+    {"ffn_gate_inp_shexp", "mlp.shared_expert_gate"},
+    {"ffn_gate_shexp", "mlp.shared_expert.gate_proj"},
+    {"ffn_up_shexp", "mlp.shared_expert.up_proj"},
+    {"ffn_down_shexp", "mlp.shared_expert.down_proj"},
 };
 
 // GGUF's names of Llama's tensors, which most families share.
@@ -107,12 +141,14 @@ struct Family {
 
   // Properties of layers.
   LayerNormNames norms;
+  ExpertNames experts;
   QkNorm qk_norm = QkNorm::kNone;
   // The name after "model.layers.N." of the factor, [1], of a layer's output; empty: there is none.
   std::string_view layer_factor;
 
   bool reads(std::string_view key) const;
   bool reads_gguf(std::string_view key) const;
+  bool may_have_experts() const { return reads_gguf("expert_count"); }
 };
 
 // The text tower of a checkpoint that also has towers for images or sound, which are ignored.
@@ -131,9 +167,13 @@ std::span<const Family* const> families();
 
 // Returns null if no family has this name. find_gguf_family() does the same.
 const Family* find_family(std::string_view model_type);
-// Finds the family of a GGUF file. has_window: the file has a sliding window, which tells families
-// of the same architecture apart.
-const Family* find_gguf_family(std::string_view architecture, bool has_window);
+// The traits of a file that tell families of one GGUF architecture apart.
+struct GgufTraits {
+  bool has_window = false;   // the file has a sliding window
+  bool has_experts = false;  // layers have experts
+};
+// Finds the family of a GGUF file.
+const Family* find_gguf_family(std::string_view architecture, GgufTraits traits);
 
 // Returns the names for error messages, each once: "llama, mistral, ...".
 std::string supported_model_types();

@@ -33,9 +33,9 @@ TEST(LlamaTensorNames, AreWhatTheModelsRead) {
 }
 
 TEST(LlamaTensorNames, KeepWhatTheyDoNotKnow) {
-  for (const char* name : {"rope_freqs.weight", "blk.0.ffn_gate_exps.weight", "blk.x.attn_q.weight",
-                           "blk..attn_q.weight", "blk.0", "blk.", "", ".", "output",
-                           "model.layers.0.mlp.up_proj.weight"}) {
+  for (const char* name :
+       {"rope_freqs.weight", "blk.0.ssm_in.weight", "blk.x.attn_q.weight", "blk..attn_q.weight",
+        "blk.0", "blk.", "", ".", "output", "model.layers.0.mlp.up_proj.weight"}) {
     EXPECT_EQ(kLlamaTensorNames.canonical_of(name), name);
   }
   for (const char* name :
@@ -49,23 +49,27 @@ TEST(FamilyTest, EveryOneIsFoundByItsNames) {
   for (const Family* family : families()) {
     EXPECT_EQ(find_family(family->model_type), family);
     EXPECT_TRUE(!family->base_class.empty() || family->causal_class.ends_with("ForCausalLM"));
-    const bool has_window = family->windows != WindowRule::kNone;
-    EXPECT_EQ(find_gguf_family(family->gguf_architecture, has_window), family)
-        << family->model_type;
+    const GgufTraits traits = {.has_window = family->windows != WindowRule::kNone,
+                               .has_experts = family->may_have_experts()};
+    // GGUF calls both granitemoe, which reads a shared expert where there is one.
+    const Family* const of_gguf = family == &kGraniteMoeShared ? &kGraniteMoe : family;
+    EXPECT_EQ(find_gguf_family(family->gguf_architecture, traits), of_gguf) << family->model_type;
   }
   EXPECT_EQ(find_family("gpt2"), nullptr);
-  EXPECT_EQ(find_gguf_family("mistral", false), nullptr);
-  EXPECT_EQ(find_gguf_family("qwen2", true), &kQwen2);
+  EXPECT_EQ(find_gguf_family("mistral", {}), nullptr);
+  EXPECT_EQ(find_gguf_family("qwen2", {.has_window = true}), &kQwen2);
+  EXPECT_EQ(find_gguf_family("llama", {.has_experts = true}), &kMixtral);
 }
 
 TEST(FamilyTest, MessagesNameEachOnce) {
   EXPECT_EQ(
       supported_model_types(),
       "llama, mistral, qwen2, qwen3, gemma2, gemma3_text, gemma4_text, glm4, granite, ministral3, "
-      "olmo2, olmo3, phi3, qwen3_vl_text, smollm3");
+      "olmo2, olmo3, phi3, qwen3_vl_text, smollm3, mixtral, olmoe, qwen2_moe, qwen3_moe, "
+      "granitemoe, granitemoeshared, glm4_moe, ernie4_5_moe");
   EXPECT_EQ(supported_gguf_architectures(),
             "llama, qwen2, qwen3, gemma2, gemma3, gemma4, glm4, granite, mistral3, olmo2, phi3, "
-            "qwen3vl, smollm3");
+            "qwen3vl, smollm3, olmoe, qwen2moe, qwen3moe, granitemoe, glm4moe, ernie4_5-moe");
 }
 
 // The defaults of a family are a JSON object. All its keys are read by this family or by all.

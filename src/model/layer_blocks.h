@@ -6,10 +6,11 @@
 
 #include "model/blocks/attention_block.h"
 #include "model/blocks/dense_mlp_block.h"
+#include "model/blocks/experts_block.h"
 
 namespace pagoda {
 
 using MixerBlock = std::variant<AttentionBlock>;
-using MlpBlock = std::variant<DenseMlpBlock>;
+using MlpBlock = std::variant<DenseMlpBlock, ExpertsBlock>;
 
 }  // namespace pagoda

@@ -26,6 +26,7 @@ void move_behind(std::vector<T>& all, std::vector<T> more) {
 
 void append(BlockSpec& spec, BlockSpec more) {
   move_behind(spec.projections, std::move(more.projections));
+  move_behind(spec.experts, std::move(more.experts));
   move_behind(spec.vectors, std::move(more.vectors));
   move_behind(spec.passed_over, std::move(more.passed_over));
 }
@@ -54,33 +55,53 @@ std::optional<TensorPlace> find_in(const BlockSpec& spec, std::string_view modul
     if (part && (projection.bias || !is_bias))
       return TensorPlace{.projection = &projection, .part = *part, .is_bias = is_bias};
   }
+  for (const ExpertsSpec& experts : spec.experts) {
+    const std::optional<ExpertPlace> expert = find_expert(experts, module);
+    if (expert && !is_bias) return TensorPlace{.experts = &experts, .expert = *expert};
+  }
   const auto vector = std::ranges::find(spec.vectors, module, &VectorSpec::name);
   if (vector != spec.vectors.end() && !is_bias) return TensorPlace{.vector = &*vector};
   if (std::ranges::find(spec.passed_over, module) == spec.passed_over.end()) return std::nullopt;
   return TensorPlace{.is_bias = is_bias, .is_passed_over = true};
 }
 
+// Finds a tensor whose name lacks the usual ".weight": some vectors of Hugging Face's, which GGUF's
+// names end in ".weight" or ".bias", and the matrices of all experts.
+std::optional<TensorPlace> find_unusual(const BlockSpec& spec, std::string_view tensor) {
+  for (const VectorRole role : {VectorRole::kLayerFactor, VectorRole::kChoiceBias}) {
+    const VectorSpec* const vector = spec.vector(role);
+    if (vector == nullptr || !tensor.starts_with(vector->name)) continue;
+    const std::string_view ending = tensor.substr(vector->name.size());
+    if (ending.empty() || (ending == kBias && role == VectorRole::kChoiceBias))
+      return TensorPlace{.vector = vector};
+  }
+  for (const ExpertsSpec& experts : spec.experts) {
+    const std::optional<ExpertPlace> expert = find_expert(experts, tensor);
+    if (expert && expert->expert < 0) return TensorPlace{.experts = &experts, .expert = *expert};
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
-LayerSpecs::LayerSpecs(const Family& family, const ModelConfig& config) {
+LayerSpecs::LayerSpecs(const Family& family, const ModelConfig& config)
+    : num_draft_layers_(config.num_draft_layers) {
   for (int i = 0; i < config.num_layers(); ++i) specs_.push_back(layer_spec(family, config, i));
 }
 
 std::optional<TensorPlace> LayerSpecs::find(std::string_view tensor) const {
   const int layer = layer_of(tensor);
-  if (layer < 0 || layer >= static_cast<int>(specs_.size())) return std::nullopt;
+  const int num_layers = static_cast<int>(specs_.size());
+  if (layer >= num_layers && layer < num_layers + num_draft_layers_)
+    return TensorPlace{.layer = layer, .is_passed_over = true};
+  if (layer < 0 || layer >= num_layers) return std::nullopt;
   const BlockSpec& spec = specs_[layer];
   std::optional<TensorPlace> place;
-  // Hugging Face's name of a layer's factor lacks the usual ".weight", which GGUF's has.
-  const VectorSpec* const factor = spec.vector(VectorRole::kLayerFactor);
-  if (factor != nullptr && tensor == factor->name) {
-    place = TensorPlace{.vector = factor};
-  } else {
-    for (const std::string_view ending : {kWeight, kBias}) {
-      if (!tensor.ends_with(ending)) continue;
-      place = find_in(spec, tensor.substr(0, tensor.size() - ending.size()), ending == kBias);
-    }
+  for (const std::string_view ending : {kWeight, kBias}) {
+    if (!tensor.ends_with(ending)) continue;
+    place = find_in(spec, tensor.substr(0, tensor.size() - ending.size()), ending == kBias);
   }
+  if (!place) place = find_unusual(spec, tensor);
   if (place) place->layer = layer;
   return place;
 }

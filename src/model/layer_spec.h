@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "model/blocks/block_spec.h"
+#include "model/blocks/expert_tensors.h"
 #include "model/family.h"
 #include "model/model_config.h"
 
@@ -14,12 +15,14 @@ namespace pagoda {
 // REQUIRES: 0 <= layer < config.num_layers().
 BlockSpec layer_spec(const Family& family, const ModelConfig& config, int layer);
 
-// The use of a layer's tensor: a part of a projection, or a vector, or nothing.
+// The use of a layer's tensor: a part of a projection or of experts, a vector, or nothing.
 struct TensorPlace {
   int layer = 0;
   const ProjectionSpec* projection = nullptr;
   int part = 0;  // of the projection; -1: the joined matrix
   bool is_bias = false;
+  const ExpertsSpec* experts = nullptr;
+  ExpertPlace expert;  // if `experts` is set
   const VectorSpec* vector = nullptr;
   bool is_passed_over = false;  // the block's spec has it in passed_over
 };
@@ -35,6 +38,7 @@ class LayerSpecs {
 
  private:
   std::vector<BlockSpec> specs_;
+  int num_draft_layers_ = 0;
 };
 
 }  // namespace pagoda

@@ -114,6 +114,18 @@ const AttentionConfig& ModelConfig::first_attention(bool has_window) const {
   return found == layers.end() ? layers.front().attention() : found->attention();
 }
 
+std::int64_t ModelConfig::num_idle_parameters() const {
+  constexpr std::int64_t kMatrices = 3;  // gate, up and down
+  std::int64_t count = 0;
+  for (const LayerConfig& layer : layers) {
+    const ExpertsConfig* const experts = layer.experts();
+    if (experts == nullptr) continue;
+    const std::int64_t of_expert = kMatrices * experts->intermediate_size * hidden_size;
+    count += (experts->num_experts - experts->rule.num_chosen) * of_expert;
+  }
+  return count;
+}
+
 void set_served_context(ModelConfig& config, int max_model_len) {
   config.max_position_embeddings = max_model_len;
   for (RopeTable& table : config.rope_tables) {

@@ -15,6 +15,7 @@
 #include "model/rope_frequencies.h"
 #include "ops/glu/activation.h"
 #include "ops/rope/rope_style.h"
+#include "ops/route/route_rule.h"
 #include "sampling/sampling_params.h"
 #include "weights/checkpoint.h"
 
@@ -81,10 +82,22 @@ struct DenseMlpConfig {
   bool operator==(const DenseMlpConfig&) const = default;
 };
 
+// A mixture of experts: a router chooses some gated MLPs for each token, whose outputs are added up.
+struct ExpertsConfig {
+  int num_experts = 0;
+  int intermediate_size = 0;  // of an expert
+  RouteRule rule;
+  bool has_choice_bias = false;      // RouteArgs::choice_bias
+  int shared_intermediate_size = 0;  // of the expert that all tokens share; 0: there is none
+  bool has_shared_gate = false;      // whether a sigmoid weighs the shared expert's output
+
+  bool operator==(const ExpertsConfig&) const = default;
+};
+
 // A layer mixes tokens, and then applies an MLP to each token. A new kind of mixer or MLP is an
 // alternative here and in model/layer_blocks.h, with a block in model/blocks.
 using MixerConfig = std::variant<AttentionConfig>;
-using MlpConfig = std::variant<DenseMlpConfig>;
+using MlpConfig = std::variant<DenseMlpConfig, ExpertsConfig>;
 
 struct LayerConfig {
   MixerConfig mixer;
@@ -96,6 +109,8 @@ struct LayerConfig {
   const AttentionConfig& attention() const { return std::get<AttentionConfig>(mixer); }
   DenseMlpConfig& dense_mlp() { return std::get<DenseMlpConfig>(mlp); }
   const DenseMlpConfig& dense_mlp() const { return std::get<DenseMlpConfig>(mlp); }
+  // Returns null if the layer's MLP is no mixture.
+  const ExpertsConfig* experts() const { return std::get_if<ExpertsConfig>(&mlp); }
 };
 
 // Returns 1 / sqrt(head_dim), the scale of scores in families that define no other.
@@ -124,6 +139,8 @@ struct ModelConfig {
   int per_layer_width = 0;  // of each layer's own embedding of a token (Gemma 4); 0: none
   QueryGrowth query_growth;
   std::vector<LayerConfig> layers;
+  // Layers that a checkpoint has behind these, of a head for drafts. Nothing reads them.
+  int num_draft_layers = 0;
   std::vector<RopeTable> rope_tables;
   // End-of-turn and end-of-text ids: generation_config.json's, else config.json's or GGUF's. All
   // lie within the vocabulary.
@@ -135,6 +152,8 @@ struct ModelConfig {
   // Returns the first attention with a window, or without one; the first of all layers if there is
   // none.
   const AttentionConfig& first_attention(bool has_window) const;
+  // Returns how many parameters a token does not use: those of the experts that it has not chosen.
+  std::int64_t num_idle_parameters() const;
 };
 
 // Sets the values that depend on the longest context that is served: max_position_embeddings, up to

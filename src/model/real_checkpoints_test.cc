@@ -32,7 +32,14 @@ json read_checkpoints() {
 void expect_sizes(const ModelConfig& config, const json& expected) {
   EXPECT_EQ(config.vocab_size, expected["vocab_size"]);
   EXPECT_EQ(config.hidden_size, expected["hidden_size"]);
-  EXPECT_EQ(config.layers.front().dense_mlp().intermediate_size, expected["intermediate_size"]);
+  // A GGUF header alone does not show which layers have experts.
+  if (const ExpertsConfig* const experts = config.layers.front().experts()) {
+    EXPECT_EQ(experts->num_experts, expected["experts"]["num_experts"]);
+    EXPECT_EQ(experts->rule.num_chosen, expected["experts"]["num_chosen"]);
+    EXPECT_EQ(experts->intermediate_size, expected["experts"]["intermediate_size"]);
+  } else {
+    EXPECT_EQ(config.layers.front().dense_mlp().intermediate_size, expected["intermediate_size"]);
+  }
   EXPECT_EQ(config.num_layers(), expected["num_hidden_layers"]);
   EXPECT_EQ(config.layers.front().attention().num_heads, expected["num_attention_heads"]);
   EXPECT_EQ(config.layers.front().attention().num_kv_heads, expected["num_key_value_heads"]);

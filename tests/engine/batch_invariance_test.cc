@@ -266,16 +266,16 @@ TEST_P(BatchInvarianceOfTinyModels, ChangesNoBit) {
                          traffic_or(usual));
 }
 
-INSTANTIATE_TEST_SUITE_P(Tiny, BatchInvarianceOfTinyModels,
-                         ::testing::Combine(::testing::ValuesIn(built_backends()),
-                                            ::testing::Values("tiny-llama", "tiny-mistral",
-                                                              "tiny-gemma2", "tiny-gemma4",
-                                                              "tiny-phi3")),
-                         [](const auto& info) {
-                           const std::string& model = std::get<1>(info.param);
-                           return fmt::format("{}_{}", backend_name(std::get<0>(info.param)),
-                                              model.substr(std::string_view("tiny-").size()));
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Tiny, BatchInvarianceOfTinyModels,
+    ::testing::Combine(::testing::ValuesIn(built_backends()),
+                       ::testing::Values("tiny-llama", "tiny-mistral", "tiny-gemma2", "tiny-gemma4",
+                                         "tiny-phi3", "tiny-qwen3-moe", "tiny-glm4-moe")),
+    [](const auto& info) {
+      std::string model = std::get<1>(info.param).substr(std::string_view("tiny-").size());
+      std::replace(model.begin(), model.end(), '-', '_');
+      return fmt::format("{}_{}", backend_name(std::get<0>(info.param)), model);
+    });
 
 class BatchInvarianceOfWindows
     : public ::testing::TestWithParam<std::tuple<Backend, std::optional<KvFormats>>> {};

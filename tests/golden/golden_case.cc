@@ -62,38 +62,6 @@ std::string compare_greedy(Engine& engine, const GoldenCase& golden, float margi
   return {};
 }
 
-// Feeds prompt and golden tokens as one prompt. Compares every log-probability in it, and the best
-// token of every step. Returns what is wrong.
-std::string compare_fed(Engine& engine, const GoldenCase& golden, float margin_bound,
-                        Closeness& closeness) {
-  std::vector<int> fed = golden.prompt_ids;
-  fed.insert(fed.end(), golden.greedy_ids.begin(), golden.greedy_ids.end());
-  const WholeAnswer answer = run_to_end(
-      engine, {.prompt_token_ids = fed,
-               .sampling = {.temperature = 0, .max_tokens = 0, .prompt_logprobs = kMaxLogprobs}});
-  if (!answer.error.ok()) return answer.error.message();
-  if (answer.prompt_logprobs.size() != fed.size()) {
-    return fmt::format("{}: expected {} prompt log-probabilities, got {}", golden.name, fed.size(),
-                       answer.prompt_logprobs.size());
-  }
-  for (std::size_t i = 1; i < golden.prompt_ids.size(); ++i) {
-    closeness.add(std::abs(static_cast<double>(answer.prompt_logprobs[i]->chosen.logprob) -
-                           *golden.prompt_logprobs[i]));
-  }
-  for (std::size_t step = 0; step < golden.greedy_ids.size(); ++step) {
-    const TokenLogprobs& ours = *answer.prompt_logprobs[golden.prompt_ids.size() + step];
-    if (std::string wrong = compare_step(ours, golden, step, closeness); !wrong.empty())
-      return wrong;
-    if (ours.top.front().token_id != golden.greedy_ids[step] &&
-        golden.top1_margin[step] > margin_bound) {
-      return fmt::format("{} step {}: fed, expected token {} by a margin of {}, got {}",
-                         golden.name, step, golden.greedy_ids[step], golden.top1_margin[step],
-                         ours.top.front().token_id);
-    }
-  }
-  return {};
-}
-
 GoldenCase parse_case(const json& entry, std::size_t index) {
   GoldenCase golden;
   golden.name = fmt::format("case {}", index);
@@ -125,6 +93,36 @@ Result<std::vector<GoldenCase>> read_golden_cases(const std::string& path) {
   std::vector<GoldenCase> cases;
   for (const json& entry : document.at("cases")) cases.push_back(parse_case(entry, cases.size()));
   return cases;
+}
+
+std::string compare_fed(Engine& engine, const GoldenCase& golden, float margin_bound,
+                        Closeness& closeness) {
+  std::vector<int> fed = golden.prompt_ids;
+  fed.insert(fed.end(), golden.greedy_ids.begin(), golden.greedy_ids.end());
+  const WholeAnswer answer = run_to_end(
+      engine, {.prompt_token_ids = fed,
+               .sampling = {.temperature = 0, .max_tokens = 0, .prompt_logprobs = kMaxLogprobs}});
+  if (!answer.error.ok()) return answer.error.message();
+  if (answer.prompt_logprobs.size() != fed.size()) {
+    return fmt::format("{}: expected {} prompt log-probabilities, got {}", golden.name, fed.size(),
+                       answer.prompt_logprobs.size());
+  }
+  for (std::size_t i = 1; i < golden.prompt_ids.size(); ++i) {
+    closeness.add(std::abs(static_cast<double>(answer.prompt_logprobs[i]->chosen.logprob) -
+                           *golden.prompt_logprobs[i]));
+  }
+  for (std::size_t step = 0; step < golden.greedy_ids.size(); ++step) {
+    const TokenLogprobs& ours = *answer.prompt_logprobs[golden.prompt_ids.size() + step];
+    if (std::string wrong = compare_step(ours, golden, step, closeness); !wrong.empty())
+      return wrong;
+    if (ours.top.front().token_id != golden.greedy_ids[step] &&
+        golden.top1_margin[step] > margin_bound) {
+      return fmt::format("{} step {}: fed, expected token {} by a margin of {}, got {}",
+                         golden.name, step, golden.greedy_ids[step], golden.top1_margin[step],
+                         ours.top.front().token_id);
+    }
+  }
+  return {};
 }
 
 std::string compare(Engine& engine, const GoldenCase& golden, float margin_bound,

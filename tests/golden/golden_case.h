@@ -37,6 +37,11 @@ struct Closeness {
   void add(double difference);
 };
 
+// Feeds prompt and golden tokens as one prompt. Compares every log-probability in it, and the best
+// token of every step. Returns what is wrong.
+std::string compare_fed(Engine& engine, const GoldenCase& golden, float margin_bound,
+                        Closeness& closeness);
+
 // Decodes the prompt greedily, then feeds it with the golden tokens. Returns an empty string, or
 // what is wrong: a token that differs although the golden margin is above `margin_bound`, an answer
 // of the wrong length, or a missing log-probability. Adds the differences of the prompt's

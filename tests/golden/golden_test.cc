@@ -14,6 +14,7 @@
 
 #include "tests/golden/golden_case.h"
 #include "tests/support/default_model.h"
+#include "tests/support/expert_choices.h"
 #include "tests/support/open_engine.h"
 
 namespace pagoda::golden {
@@ -96,6 +97,27 @@ const std::vector<TinyCheckpoint>& tiny_checkpoints() {
   return checkpoints;
 }
 
+// Checkpoints of mixtures of experts.
+const std::vector<TinyCheckpoint>& mixtures() {
+  static const std::vector<TinyCheckpoint> checkpoints = [] {
+    std::vector<TinyCheckpoint> all;
+    for (const char* name :
+         {"tiny-mixtral", "tiny-qwen2-moe", "tiny-qwen3-moe", "tiny-olmoe", "tiny-granitemoe",
+          "tiny-granitemoeshared", "tiny-glm4-moe", "tiny-ernie4-5-moe"}) {
+      all.push_back({.name = name});
+    }
+    return all;
+  }();
+  return checkpoints;
+}
+
+// Returns the same in GGUF. Kernels compute the same from both.
+std::vector<TinyCheckpoint> mixtures_in_gguf() {
+  std::vector<TinyCheckpoint> all = mixtures();
+  for (TinyCheckpoint& checkpoint : all) checkpoint.name += "-gguf";
+  return all;
+}
+
 using TinyParams = std::tuple<Backend, TinyCheckpoint>;
 class TinyGolden : public ::testing::TestWithParam<TinyParams> {};
 
@@ -116,13 +138,84 @@ std::string test_name(const TinyCheckpoint& checkpoint) {
   return checkpoint.max_model_len == 64 ? clean + "_short" : clean;
 }
 
+std::string params_name(const ::testing::TestParamInfo<TinyParams>& info) {
+  return fmt::format("{}_{}", backend_name(std::get<0>(info.param)),
+                     test_name(std::get<1>(info.param)));
+}
+
 INSTANTIATE_TEST_SUITE_P(All, TinyGolden,
                          ::testing::Combine(::testing::ValuesIn(built_backends()),
                                             ::testing::ValuesIn(tiny_checkpoints())),
-                         [](const auto& info) {
-                           return fmt::format("{}_{}", backend_name(std::get<0>(info.param)),
-                                              test_name(std::get<1>(info.param)));
-                         });
+                         params_name);
+INSTANTIATE_TEST_SUITE_P(MixturesInGguf, TinyGolden,
+                         ::testing::Combine(::testing::Values(Backend::kReference),
+                                            ::testing::ValuesIn(mixtures_in_gguf())),
+                         params_name);
+INSTANTIATE_TEST_SUITE_P(Mixtures, TinyGolden,
+                         ::testing::Combine(::testing::Values(Backend::kReference),
+                                            ::testing::ValuesIn(mixtures())),
+                         params_name);
+
+class MixtureGolden : public ::testing::TestWithParam<TinyParams> {
+ protected:
+  static std::unique_ptr<Engine> open(Backend backend) {
+    const TinyCheckpoint& checkpoint = std::get<1>(GetParam());
+    return open_golden(checkpoint.path(), backend, {}, checkpoint.max_model_len);
+  }
+  static std::vector<GoldenCase> cases() {
+    return read_golden_cases(std::get<1>(GetParam()).golden_path()).value();
+  }
+};
+
+// Records the reference's choices of experts, and replays them.
+TEST_P(MixtureGolden, TokensAndLogprobsAreTransformersWithTheSameExperts) {
+  const auto& [backend, checkpoint] = GetParam();
+  testing::ExpertChoices choices;
+  {
+    const std::unique_ptr<Engine> engine = open(Backend::kReference);
+    const ReplacedRoute recording(testing::recording_body(choices));
+    Closeness ignored;
+    for (const GoldenCase& golden : cases()) compare(*engine, golden, 0, ignored);
+  }
+  // An engine that is made calls ops, too, to have their kernels built.
+  const std::unique_ptr<Engine> engine = open(backend);
+  ASSERT_NE(engine, nullptr);
+  std::string error;
+  const ReplacedRoute replaying(testing::replaying_body(choices, error));
+  check_cases(*engine, fmt::format("{} on {}", checkpoint.name, backend_name(backend)), cases(),
+              bounds_of(backend), /*real=*/false);
+  EXPECT_EQ(error, "");
+}
+
+TEST_P(MixtureGolden, ExpertsAreTheReferences) {
+  const auto& [backend, checkpoint] = GetParam();
+  const auto choices_on = [&](Backend each) {
+    testing::ExpertChoices choices;
+    const std::unique_ptr<Engine> engine = open(each);
+    const ReplacedRoute recording(testing::recording_body(choices));
+    Closeness ignored;
+    for (const GoldenCase& golden : cases()) compare_fed(*engine, golden, 100, ignored);
+    return choices;
+  };
+  const testing::ExpertChoices expected = choices_on(Backend::kReference),
+                               actual = choices_on(backend);
+  ASSERT_EQ(actual.size(), expected.size());
+  const double share = testing::share_of_equal(expected, actual);
+  std::cout << fmt::format("{} on {}: {:.2f} % of the choices are the reference's\n",
+                           checkpoint.name, backend_name(backend), 100 * share);
+  EXPECT_GE(share, 0.97);
+}
+
+std::vector<Backend> backends_but_the_reference() {
+  std::vector<Backend> backends = built_backends();
+  std::erase(backends, Backend::kReference);
+  return backends;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, MixtureGolden,
+                         ::testing::Combine(::testing::ValuesIn(backends_but_the_reference()),
+                                            ::testing::ValuesIn(mixtures())),
+                         params_name);
 
 // Returns the cases of the real checkpoint. The reference takes minutes per case, and MLX's
 // quantised products on a Linux CPU take about a second per token. So `cpu` runs all cases, other

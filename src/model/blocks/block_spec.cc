@@ -19,6 +19,18 @@ const ProjectionSpec& BlockSpec::projection(ProjectionRole role) const {
   return *found;
 }
 
+std::int64_t ExpertsSpec::rows() const {
+  std::int64_t rows = 0;
+  for (const ExpertPart& part : parts) rows += part.rows;
+  return rows;
+}
+
+const ExpertsSpec& BlockSpec::experts_of(ExpertRole role) const {
+  const auto found = std::ranges::find(experts, role, &ExpertsSpec::role);
+  PAGODA_CHECK(found != experts.end(), "a block asks for experts that its spec lacks");
+  return *found;
+}
+
 const VectorSpec* BlockSpec::vector(VectorRole role) const {
   const auto found = std::ranges::find(vectors, role, &VectorSpec::role);
   return found == vectors.end() ? nullptr : &*found;

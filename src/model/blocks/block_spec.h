@@ -19,9 +19,11 @@ enum class ProjectionRole : std::uint8_t {
   kDown,
   kPerLayerGate,
   kPerLayerOutput,
+  kRouter,
+  kSharedGate,
 };
 
-// The use of a layer's vector. All are norm weights except kLayerFactor.
+// The use of a layer's vector. All are norm weights except the last two.
 enum class VectorRole : std::uint8_t {
   kAttentionNorm,  // of the input of attention
   kQueryNorm,
@@ -31,6 +33,7 @@ enum class VectorRole : std::uint8_t {
   kMlpDeltaNorm,
   kPerLayerDeltaNorm,
   kLayerFactor,  // [1], multiplies the layer's output; a checkpoint may lack it
+  kChoiceBias,   // RouteArgs::choice_bias
 };
 
 // One named matrix of a checkpoint, and its number of rows.
@@ -56,14 +59,44 @@ struct VectorSpec {
   std::int64_t dim = 0;
 };
 
+// The halves of the MLPs of experts.
+enum class ExpertRole : std::uint8_t {
+  kGateUp,
+  kDown,
+};
+
+// A matrix of each expert. A checkpoint has a tensor [rows, cols] for each, or one [experts, rows,
+// cols] for all.
+struct ExpertPart {
+  std::string before;  // of an expert's module the name before its number, and behind it
+  std::string behind;
+  std::vector<std::string> stacked;  // names that the module of all experts may have
+  std::int64_t rows = 0;
+
+  std::string name_of(int expert) const { return before + std::to_string(expert) + behind; }
+};
+
+struct ExpertsSpec {
+  ExpertRole role = ExpertRole::kGateUp;
+  int num_experts = 0;
+  std::vector<ExpertPart> parts;  // of each expert: a gate and an up part, or one
+  std::string joined;             // name of the module with all parts of all experts; empty: none
+  std::int64_t cols = 0;
+
+  std::int64_t rows() const;  // of an expert, sum over the parts
+};
+
 struct BlockSpec {
   std::vector<ProjectionSpec> projections;  // in the order in which a step computes them
+  std::vector<ExpertsSpec> experts;
   std::vector<VectorSpec> vectors;
   // Modules that checkpoints may have but nothing reads. transformers ignores them too.
   std::vector<std::string> passed_over;
 
   // REQUIRES: the block has a projection of that role.
   const ProjectionSpec& projection(ProjectionRole role) const;
+  // REQUIRES: the block has experts.
+  const ExpertsSpec& experts_of(ExpertRole role) const;
   const VectorSpec* vector(VectorRole role) const;  // null: the block has none
 };
 

@@ -9,16 +9,21 @@ Tensor DenseMlpBlock::apply(const Step& step, const Tensor& x) const {
 }
 
 BlockSpec block_spec(const ModelConfig& config, const DenseMlpConfig& mlp, int layer) {
-  const std::string prefix = layer_prefix(layer) + "mlp.";
+  return dense_mlp_spec(config, mlp, layer_prefix(layer) + "mlp.");
+}
+
+BlockSpec dense_mlp_spec(const ModelConfig& config, const DenseMlpConfig& mlp,
+                         const std::string& prefix, std::string_view joined,
+                         std::string_view down) {
   return {.projections = {{.role = ProjectionRole::kGateUp,
                            .parts = {{prefix + "gate_proj", mlp.intermediate_size},
                                      {prefix + "up_proj", mlp.intermediate_size}},
-                           .joined = prefix + "gate_up_proj",
+                           .joined = prefix + std::string(joined),
                            .cols = config.hidden_size,
                            .bias = config.mlp_bias,
                            .use = WeightUse::kGated},
                           {.role = ProjectionRole::kDown,
-                           .parts = {{prefix + "down_proj", config.hidden_size}},
+                           .parts = {{prefix + std::string(down), config.hidden_size}},
                            .cols = mlp.intermediate_size,
                            .bias = config.mlp_bias}}};
 }

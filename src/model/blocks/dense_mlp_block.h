@@ -23,6 +23,11 @@ struct DenseMlpBlock {
 };
 
 BlockSpec block_spec(const ModelConfig& config, const DenseMlpConfig& mlp, int layer);
+// Returns the spec of an MLP whose modules' names begin with `prefix`. `joined` is the name behind
+// it of gate and up as one.
+BlockSpec dense_mlp_spec(const ModelConfig& config, const DenseMlpConfig& mlp,
+                         const std::string& prefix, std::string_view joined = "gate_up_proj",
+                         std::string_view down = "down_proj");
 
 // Loads the block. Errors are the checkpoint's.
 Result<DenseMlpBlock> load_block(const BlockSource& source, const DenseMlpConfig& mlp);

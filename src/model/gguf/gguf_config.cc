@@ -107,7 +107,12 @@ Status read_multipliers(const ArchitectureKeys& keys, const Family& family, Mode
 Status read_layers(const Checkpoint& checkpoint, const ArchitectureKeys& keys, const Family& family,
                    int window, ModelConfig& config) {
   AttentionConfig layer = {.qk_norm = family.qk_norm};
-  PAGODA_ASSIGN_OR_RETURN(const int num_layers, keys.integer("block_count", kLayerRange));
+  PAGODA_ASSIGN_OR_RETURN(const int num_blocks, keys.integer("block_count", kLayerRange));
+  if (family.reads_gguf("nextn_predict_layers")) {
+    PAGODA_ASSIGN_OR_RETURN(config.num_draft_layers,
+                            keys.integer_or("nextn_predict_layers", {0, num_blocks - 1}, 0));
+  }
+  const int num_layers = num_blocks - config.num_draft_layers;
   PAGODA_ASSIGN_OR_RETURN(layer.num_heads,
                           keys.uniform_integer("attention.head_count", kHeadRange));
   std::vector<int> num_kv_heads(num_layers, layer.num_heads);
@@ -171,7 +176,7 @@ Result<int> read_gguf_head_width(const ArchitectureKeys& keys, const std::string
 Result<ModelConfig> read_gguf_config(const Checkpoint& checkpoint) {
   const GgufFile& file = *checkpoint.gguf();
   PAGODA_ASSIGN_OR_RETURN(const std::string_view architecture, file.string("general.architecture"));
-  if (find_gguf_family(architecture, /*has_window=*/false) == nullptr) {
+  if (find_gguf_family(architecture, {}) == nullptr) {
     return unsupported("[gguf] architecture {}{} is not supported; these are: {}",
                        printable(architecture), refused_parts(file, architecture),
                        supported_gguf_architectures());
@@ -179,7 +184,10 @@ Result<ModelConfig> read_gguf_config(const Checkpoint& checkpoint) {
   const ArchitectureKeys keys(file, std::string(architecture));
   PAGODA_ASSIGN_OR_RETURN(const int window,
                           keys.integer_or("attention.sliding_window", {0, kPositionRange.max}, 0));
-  const Family& family = *find_gguf_family(architecture, window != 0);
+  PAGODA_ASSIGN_OR_RETURN(const int num_experts,
+                          keys.integer_or("expert_count", {0, kExpertRange.max}, 0));
+  const Family& family =
+      *find_gguf_family(architecture, {.has_window = window != 0, .has_experts = num_experts > 0});
   PAGODA_RETURN_IF_ERROR(check_gguf_keys(file, architecture, family));
   PAGODA_ASSIGN_OR_RETURN(const Checkpoint named, checkpoint.renamed(*family.gguf_tensor_names));
   ModelConfig config;

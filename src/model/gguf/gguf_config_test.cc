@@ -267,8 +267,6 @@ std::vector<Refused> refused_keys() {
        kBad, "llama.rope.freq_base"},
       {"LongRope", [](GgufModel& m) { m.set_own("rope.scaling.type", "longrope"); }, kUnsupported,
        "llama.rope.scaling.type: longrope is not supported"},
-      {"Experts", [](GgufModel& m) { m.set_own("expert_count", 8u); }, kUnsupported,
-       "llama.expert_count: 8 is not supported"},
       {"LogitScale", [](GgufModel& m) { m.set_own("logit_scale", 0.5f); }, kUnsupported,
        "llama.logit_scale: 0.5 is not supported"},
       {"WindowPattern", [](GgufModel& m) { m.set_own("attention.sliding_window_pattern", 2u); },
@@ -346,6 +344,26 @@ std::vector<Refused> refused_tensors_and_tokens() {
   };
 }
 
+std::vector<Refused> refused_experts() {
+  constexpr auto kBad = StatusCode::kDataLoss;
+  return {
+      {"ExpertsWithoutChoice", [](GgufModel& m) { m.set_own("expert_count", 8u); },
+       StatusCode::kNotFound, "llama.expert_used_count is missing"},
+      {"ExpertsTooMany",
+       [](GgufModel& m) { m.set_own("expert_count", 513u).set_own("expert_used_count", 2u); }, kBad,
+       "llama.expert_count: expected 0 to 512, got 513"},
+      {"ExpertsFewerThanChosen",
+       [](GgufModel& m) { m.set_own("expert_count", 2u).set_own("expert_used_count", 3u); }, kBad,
+       "llama.expert_used_count: expected 1 to 2, got 3"},
+      {"ExpertsByAnotherFunction",
+       [](GgufModel& m) {
+         m.set_own("expert_count", 8u).set_own("expert_used_count", 2u);
+         m.set_own("expert_gating_func", 4u);
+       },
+       StatusCode::kUnsupported, "llama.expert_gating_func: routing function 4 is not supported"},
+  };
+}
+
 class RefusedKeyTest : public ::testing::TestWithParam<Refused> {};
 
 TEST_P(RefusedKeyTest, IsRefusedByName) {
@@ -356,6 +374,8 @@ TEST_P(RefusedKeyTest, IsRefusedByName) {
   EXPECT_THAT(status.message(), HasSubstr(GetParam().message));
 }
 
+INSTANTIATE_TEST_SUITE_P(Experts, RefusedKeyTest, ::testing::ValuesIn(refused_experts()),
+                         testing::kCaseName);
 INSTANTIATE_TEST_SUITE_P(Keys, RefusedKeyTest, ::testing::ValuesIn(refused_keys()),
                          testing::kCaseName);
 INSTANTIATE_TEST_SUITE_P(Variants, RefusedKeyTest, ::testing::ValuesIn(refused_variants()),

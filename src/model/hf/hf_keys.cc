@@ -146,6 +146,7 @@ constexpr HfKeyRule kConfigKeys[] = {
     {"resid_pdrop", HfRule::kHarmless},
     {"residual_dropout", HfRule::kHarmless},
     {"router_aux_loss_coef", HfRule::kHarmless},
+    {"router_jitter_noise", HfRule::kHarmless},
 
     // Heads of other tasks: `architectures` would name their classes, and their tensors would be
     // stored.

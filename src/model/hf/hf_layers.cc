@@ -72,7 +72,10 @@ Status read_windows(const JsonFields& fields, const Family& family, ModelConfig&
   if (family.windows == WindowRule::kNone) {
     return fields.has("layer_types") ? read_layer_types(fields, 0, config) : ok_status();
   }
-  PAGODA_ASSIGN_OR_RETURN(int window, fields.integer_or("sliding_window", kPositionRange, 0));
+  // transformers writes 0 if use_sliding_window is false.
+  const IntegerRange range =
+      family.windows == WindowRule::kByLayer ? IntegerRange{0, kPositionRange.max} : kPositionRange;
+  PAGODA_ASSIGN_OR_RETURN(int window, fields.integer_or("sliding_window", range, 0));
   if (family.windows == WindowRule::kAllLayers && !fields.has("layer_types")) {
     for (LayerConfig& layer : config.layers) layer.attention().window = window;
     return ok_status();

@@ -27,6 +27,15 @@ SAME_NAMES = (
 )
 
 
+def experts_of(config):
+    """The sizes of a mixture of experts, or None."""
+    count = getattr(config, "num_experts", None) or getattr(config, "num_local_experts", None)
+    if not count:
+        return None
+    width = getattr(config, "moe_intermediate_size", None) or config.intermediate_size
+    return {"num_experts": count, "num_chosen": config.num_experts_per_tok, "intermediate_size": width}
+
+
 def windows_of(config):
     types = getattr(config, "layer_types", None)
     window = getattr(config, "sliding_window", None)
@@ -54,6 +63,8 @@ def read(checkpoint):
     expected["tie_word_embeddings"] = whole.tie_word_embeddings
     expected["head_dim"] = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     expected["layer_windows"] = windows_of(config)
+    if experts := experts_of(config):
+        expected["experts"] = experts
     expected["eos_token_ids"] = as_list(ends)
     expected["bos_token_id"] = bos
     return expected

@@ -1,0 +1,87 @@
+// Qwen1.5-MoE and Qwen2's mixtures (Yang et al., 2024, arXiv:2407.10671), which have a shared expert
+// with a gate, and Qwen3's (2025, arXiv:2505.09388): the layers of Qwen2 and Qwen3 with experts in
+// place of the MLP.
+#include "model/families/family_pages.h"
+#include "model/gguf/gguf_experts.h"
+#include "model/hf/hf_experts.h"
+
+namespace pagoda {
+namespace {
+
+constexpr std::string_view kQwenMoeKeys[] = {
+    "num_experts",         "num_local_experts",
+    "num_experts_per_tok", "moe_intermediate_size",
+    "norm_topk_prob",      "decoder_sparse_step",
+    "mlp_only_layers",     "shared_expert_intermediate_size"};
+
+// Reads the window, which all layers of Qwen3's mixtures have or none.
+Status read_qwen_moe_window(const JsonFields& fields, ModelConfig& config) {
+  PAGODA_ASSIGN_OR_RETURN(const bool has_window, fields.boolean_or("use_sliding_window", false));
+  if (!has_window) return ok_status();
+  PAGODA_ASSIGN_OR_RETURN(const int window, fields.integer_or("sliding_window", kPositionRange, 0));
+  for (LayerConfig& layer : config.layers) layer.attention().window = window;
+  return ok_status();
+}
+
+Status read_qwen3(const JsonFields& fields, ModelConfig& config) {
+  PAGODA_RETURN_IF_ERROR(read_qwen_moe_window(fields, config));
+  PAGODA_ASSIGN_OR_RETURN(const ExpertsConfig experts,
+                          read_hf_experts(fields, {.is_normalised = "norm_topk_prob"}));
+  return set_qwen_experts(fields, experts, config);
+}
+
+Status read_qwen2(const JsonFields& fields, ModelConfig& config) {
+  PAGODA_ASSIGN_OR_RETURN(ExpertsConfig experts,
+                          read_hf_experts(fields, {.is_normalised = "norm_topk_prob"}));
+  PAGODA_ASSIGN_OR_RETURN(experts.shared_intermediate_size,
+                          fields.integer("shared_expert_intermediate_size", kIntermediateRange));
+  experts.has_shared_gate = true;
+  config.attention_bias = true;
+  return set_qwen_experts(fields, experts, config);
+}
+
+Status read_qwen3_gguf(const Checkpoint& checkpoint, const ArchitectureKeys& keys,
+                       ModelConfig& config) {
+  return read_gguf_experts(checkpoint, keys, {.rule = {.is_normalised = true}}, config);
+}
+
+Status read_qwen2_gguf(const Checkpoint& checkpoint, const ArchitectureKeys& keys,
+                       ModelConfig& config) {
+  return read_gguf_experts(checkpoint, keys, {.has_shared_gate = true}, config);
+}
+
+}  // namespace
+
+const Family kQwen2Moe = {
+    .model_type = "qwen2_moe",
+    .causal_class = "Qwen2MoeForCausalLM",
+    .gguf_architecture = "qwen2moe",
+    .defaults = R"({"vocab_size": 151936, "hidden_size": 2048, "intermediate_size": 5632,
+                    "num_hidden_layers": 24, "num_attention_heads": 16, "num_key_value_heads": 16,
+                    "max_position_embeddings": 32768, "sliding_window": 4096,
+                    "max_window_layers": 28, "moe_intermediate_size": 1408,
+                    "shared_expert_intermediate_size": 5632, "num_experts_per_tok": 4,
+                    "num_experts": 60})",
+    .keys = kQwenMoeKeys,
+    .windows = WindowRule::kByLayer,
+    .finish_hf_config = read_qwen2,
+    .gguf_keys = kGgufExpertKeys,
+    .finish_gguf_config = read_qwen2_gguf};
+
+const Family kQwen3Moe = {
+    .model_type = "qwen3_moe",
+    .causal_class = "Qwen3MoeForCausalLM",
+    .gguf_architecture = "qwen3moe",
+    .defaults = R"({"vocab_size": 151936, "hidden_size": 2048, "intermediate_size": 6144,
+                    "num_hidden_layers": 24, "num_attention_heads": 32, "num_key_value_heads": 4,
+                    "max_position_embeddings": 32768, "sliding_window": 4096,
+                    "moe_intermediate_size": 768, "num_experts_per_tok": 8,
+                    "num_experts": 128})",
+    .keys = kQwenMoeKeys,
+    .reads_attention_bias = true,
+    .finish_hf_config = read_qwen3,
+    .gguf_keys = kGgufExpertKeys,
+    .finish_gguf_config = read_qwen3_gguf,
+    .qk_norm = QkNorm::kHead};
+
+}  // namespace pagoda

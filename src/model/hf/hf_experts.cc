@@ -1,0 +1,50 @@
+#include "model/hf/hf_experts.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "model/config_limits.h"
+
+namespace pagoda {
+
+Result<ExpertsConfig> read_hf_experts(const JsonFields& fields, const HfExpertKeys& keys) {
+  ExpertsConfig experts;
+  const bool has_other = keys.other_num_experts != nullptr && fields.has(keys.other_num_experts);
+  PAGODA_ASSIGN_OR_RETURN(
+      experts.num_experts,
+      fields.integer(has_other ? keys.other_num_experts : keys.num_experts, kExpertRange));
+  const std::int64_t most_chosen = std::min(experts.num_experts, kMostChosenExperts);
+  PAGODA_ASSIGN_OR_RETURN(experts.rule.num_chosen,
+                          fields.integer(keys.num_chosen, {1, most_chosen}));
+  PAGODA_ASSIGN_OR_RETURN(experts.intermediate_size,
+                          fields.integer(keys.intermediate_size, kIntermediateRange));
+  experts.rule.is_normalised = true;
+  if (keys.is_normalised != nullptr) {
+    PAGODA_ASSIGN_OR_RETURN(experts.rule.is_normalised,
+                            fields.boolean_or(keys.is_normalised, false));
+  }
+  return experts;
+}
+
+void set_experts(const ExpertsConfig& experts, const std::function<bool(int layer)>& is_sparse,
+                 ModelConfig& config) {
+  for (int i = 0; i < config.num_layers(); ++i) {
+    if (is_sparse(i)) config.layers[i].mlp = experts;
+  }
+}
+
+Status set_qwen_experts(const JsonFields& fields, const ExpertsConfig& experts,
+                        ModelConfig& config) {
+  PAGODA_ASSIGN_OR_RETURN(const int step, fields.integer_or("decoder_sparse_step", kLayerRange, 1));
+  PAGODA_ASSIGN_OR_RETURN(const std::vector<std::int64_t> dense,
+                          fields.integers("mlp_only_layers", {0, kLayerRange.max}));
+  set_experts(
+      experts,
+      [&](int layer) {
+        return (layer + 1) % step == 0 && std::ranges::find(dense, layer) == dense.end();
+      },
+      config);
+  return ok_status();
+}
+
+}  // namespace pagoda
