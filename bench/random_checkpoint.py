@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Writes a GGUF checkpoint of a real one's shape with random BF16 weights, to be timed and never to be read.
+"""Writes a GGUF checkpoint of a real one's shape with random weights, to be timed and never to be read.
 
-  bench/random_checkpoint.py OUT.gguf [--shape qwen3-0.6b|gemma3-1b] [--seed N]
+  bench/random_checkpoint.py OUT.gguf [--shape qwen3-0.6b|gemma3-1b|qwen3-30b-a3b-16] [--seed N]
 
-Weights are normal with a deviation of 0.02 and norms are 1, so that every value on the way stays finite and small. The
-vocabulary is whole and valid, a byte-level BPE whose tokens beyond the 256 bytes are fillers. Needs numpy.
+Weights have a deviation of about 0.02 (a mixture's embedding 1) and norms are 1, so that every value on the way stays
+finite. Those of dense shapes are BF16. qwen3-30b-a3b-16 has 16 of the 48 layers of Qwen3-30B-A3B in Q4_0, the head in
+Q6_K, and takes 6.1 GB. The vocabulary is whole and valid, a byte-level BPE whose tokens beyond the 256 bytes are fillers.
+Needs numpy.
 """
 
 import argparse
@@ -15,7 +17,6 @@ from typing import NamedTuple
 import numpy
 
 ALIGNMENT = 32
-GGUF_F32, GGUF_BF16 = 0, 30  # tensor types
 UINT32, FLOAT32, BOOL, STRING, ARRAY, INT32 = 4, 6, 7, 8, 9, 5  # value types
 NORMAL_TOKEN, CONTROL_TOKEN = 1, 3
 DEVIATION = 0.02
@@ -34,6 +35,11 @@ class ModelShape(NamedTuple):
     context: int = 40960
     delta_norms: tuple[str, ...] = ()  # of what a block adds
     window: int = 0  # of five layers of six
+    experts: int = 0
+    chosen_experts: int = 0
+    expert_width: int = 0
+    weights: str = "BF16"  # the format of all matrices but the next
+    head: str = ""  # of the output projection; empty: it is the embedding
 
 
 SHAPES = {
@@ -41,26 +47,68 @@ SHAPES = {
     "gemma3-1b": ModelShape(
         "gemma3", 1152, 26, 4, 1, 256, 6912, 262144, 32768, ("post_attention_norm", "post_ffw_norm"), 512
     ),
+    "qwen3-30b-a3b-16": ModelShape(
+        "qwen3moe", 2048, 16, 32, 4, 128, 6144, experts=128, chosen_experts=8, expert_width=768, weights="Q4_0", head="Q6_K"
+    ),
 }
+
+
+class Format(NamedTuple):
+    gguf_type: int
+    values: int  # of a block
+    num_bytes: int  # of a block
+    scale_at: int = 0  # where the block's float16 scale is
+    scale: float = 0  # with random codes, values deviate by DEVIATION
+
+
+FORMATS = {
+    "F32": Format(0, 1, 4),
+    "BF16": Format(30, 1, 2),
+    "Q4_0": Format(2, 32, 18, 0, 0.0046),
+    "Q8_0": Format(8, 32, 34, 0, 0.00027),
+    "Q6_K": Format(14, 256, 210, 208, 0.000015),
+}
+
+
+# Bytes of two codes, of which code 0 has become 8.
+CENTRED = numpy.array([(low or 8) | (high or 8) << 4 for high in range(16) for low in range(16)], numpy.uint8)
 
 
 class Tensor(NamedTuple):
     name: str
     shape: tuple[int, ...]  # the innermost extent last
+    format: str
+    deviation: float = DEVIATION
 
     @property
-    def is_norm(self):
-        return len(self.shape) == 1
+    def num_values(self):
+        return int(numpy.prod(self.shape, dtype=int))
 
     @property
     def num_bytes(self):
-        return numpy.prod(self.shape, dtype=int) * (4 if self.is_norm else 2)
+        form = FORMATS[self.format]
+        return self.num_values // form.values * form.num_bytes
+
+
+def mlp_of(shape):
+    """The names and shapes of a layer's MLP."""
+    if not shape.experts:
+        yield "ffn_gate", (shape.intermediate, shape.hidden)
+        yield "ffn_up", (shape.intermediate, shape.hidden)
+        yield "ffn_down", (shape.hidden, shape.intermediate)
+        return
+    yield "ffn_gate_inp", (shape.experts, shape.hidden)
+    yield "ffn_gate_exps", (shape.experts, shape.expert_width, shape.hidden)
+    yield "ffn_up_exps", (shape.experts, shape.expert_width, shape.hidden)
+    yield "ffn_down_exps", (shape.experts, shape.hidden, shape.expert_width)
 
 
 def tensors_of(shape):
-    """Every tensor, in the order of a step. The output projection is the embedding."""
+    """Every tensor, in the order of a step."""
     q_dim, kv_dim = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
-    yield Tensor("token_embd.weight", (shape.vocab, shape.hidden))
+    # A mixture's tokens would all choose the same experts if they were small beside what layers add to them.
+    deviation = 1.0 if shape.experts else DEVIATION
+    yield Tensor("token_embd.weight", (shape.vocab, shape.hidden), shape.weights, deviation)
     for layer in range(shape.layers):
         for name, extents in (
             ("attn_norm", (shape.hidden,)),
@@ -71,13 +119,14 @@ def tensors_of(shape):
             ("attn_k_norm", (shape.head_dim,)),
             ("attn_output", (shape.hidden, q_dim)),
             ("ffn_norm", (shape.hidden,)),
-            ("ffn_gate", (shape.intermediate, shape.hidden)),
-            ("ffn_up", (shape.intermediate, shape.hidden)),
-            ("ffn_down", (shape.hidden, shape.intermediate)),
+            *mlp_of(shape),
             *((name, (shape.hidden,)) for name in shape.delta_norms),
         ):
-            yield Tensor(f"blk.{layer}.{name}.weight", extents)
-    yield Tensor("output_norm.weight", (shape.hidden,))
+            is_float32 = len(extents) == 1 or name == "ffn_gate_inp"
+            yield Tensor(f"blk.{layer}.{name}.weight", extents, "F32" if is_float32 else shape.weights)
+    yield Tensor("output_norm.weight", (shape.hidden,), "F32")
+    if shape.head:
+        yield Tensor("output.weight", (shape.vocab, shape.hidden), shape.head)
 
 
 def byte_characters():
@@ -139,6 +188,10 @@ def metadata_of(shape):
     }
     if shape.window:
         own["attention.sliding_window"] = shape.window
+    if shape.experts:
+        own["expert_count"] = shape.experts
+        own["expert_used_count"] = shape.chosen_experts
+        own["expert_feed_forward_length"] = shape.expert_width
     plain = {
         "general.architecture": shape.architecture,
         "general.name": f"random weights of a {shape.architecture}",
@@ -162,14 +215,29 @@ def rounded_to_bf16(values):
     return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(numpy.uint16)
 
 
+def blocks_of(form, count, deviation, random):
+    """Random codes under scales that are nearly alike. Their mean is zero: with another one tokens become alike."""
+    blocks = numpy.frombuffer(random.bytes(count * form.num_bytes), numpy.uint8).reshape(count, form.num_bytes).copy()
+    if form is FORMATS["Q4_0"]:  # codes of four bits minus 8, where -8 would have no counterpart
+        blocks[:, 2:] = CENTRED[blocks[:, 2:]]
+    scales = (random.uniform(0.5, 1.5, count) * form.scale * deviation / DEVIATION).astype(numpy.float16)
+    blocks[:, form.scale_at : form.scale_at + 2] = scales.view(numpy.uint8).reshape(count, 2)
+    return blocks
+
+
 def write_values(file, tensor, random):
-    if tensor.is_norm:
+    form = FORMATS[tensor.format]
+    if len(tensor.shape) == 1:
         file.write(numpy.ones(tensor.shape, numpy.float32).tobytes())
         return
-    left = tensor.num_bytes // 2
+    left = tensor.num_bytes // form.num_bytes
     while left > 0:
-        count = min(left, ELEMENTS_AT_ONCE)
-        file.write(rounded_to_bf16(random.standard_normal(count, numpy.float32) * numpy.float32(DEVIATION)).tobytes())
+        count = min(left, ELEMENTS_AT_ONCE // form.values)
+        if form.values > 1:
+            file.write(blocks_of(form, count, tensor.deviation, random).tobytes())
+        else:
+            values = random.standard_normal(count, numpy.float32) * numpy.float32(tensor.deviation)
+            file.write((values if tensor.format == "F32" else rounded_to_bf16(values)).tobytes())
         left -= count
 
 
@@ -192,7 +260,7 @@ def write_checkpoint(path, shape=ModelShape(), seed=0):
         for tensor in tensors:
             extents = tensor.shape[::-1]  # GGUF has the innermost first
             file.write(packed_string(tensor.name) + struct.pack(f"<I{len(extents)}Q", len(extents), *extents))
-            file.write(struct.pack("<IQ", GGUF_F32 if tensor.is_norm else GGUF_BF16, offset))
+            file.write(struct.pack("<IQ", FORMATS[tensor.format].gguf_type, offset))
             offset += tensor.num_bytes + padding(tensor.num_bytes)
         file.write(bytes(padding(file.tell())))
         for tensor in tensors:

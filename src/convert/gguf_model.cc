@@ -14,6 +14,7 @@
 #include "convert/same_number.h"
 #include "core/json.h"
 #include "core/text_file.h"
+#include "model/blocks/projection.h"
 #include "model/checkpoint_tensors.h"
 #include "model/family.h"
 #include "model/gguf/gguf_config.h"
@@ -94,11 +95,12 @@ int interleaved_head_dim(const TensorPlace& place, const ModelConfig& config) {
   return config.layers[place.layer].attention().head_dim;
 }
 
-// Returns a tensor's name in GGUF. There a layer's factor ends in ".weight", like all other
-// tensors.
+// Returns a tensor's name in GGUF. There all names end in ".weight" or ".bias".
 std::string gguf_name(const std::string& name, const TensorPlace& place, const Family& family) {
-  const bool is_factor = place.vector != nullptr && name == place.vector->name;
-  return family.gguf_tensor_names->gguf_of(is_factor ? name + ".weight" : name);
+  const bool lacks_ending = place.vector != nullptr && name == place.vector->name;
+  if (!lacks_ending) return family.gguf_tensor_names->gguf_of(name);
+  const bool is_bias = place.vector->role == VectorRole::kChoiceBias;
+  return family.gguf_tensor_names->gguf_of(name + (is_bias ? ".bias" : ".weight"));
 }
 
 // Sets the sections of Qwen3-VL's rotation (by time, and by an image's rows and columns), which
@@ -135,6 +137,9 @@ Result<GgufModelTensor> read_tensor(const Checkpoint& checkpoint, const ModelCon
   tensor.tensor.name = gguf_name(name, place, family);
   if (tensor.tensor.name.empty())
     return unsupported("[quantize] tensor {}: GGUF has no name for it", printable(name));
+  // Some files have a vector as a single row.
+  if (place.vector != nullptr && tensor.tensor.shape.num_elements() == place.vector->dim)
+    tensor.tensor.shape = {place.vector->dim};
   if (name.ends_with("norm.weight")) tensor.offset = config.norm_offset;
   PAGODA_ASSIGN_OR_RETURN(tensor.factor, query_factor(place, config, name));
   const int head_dim = interleaved_head_dim(place, config);
@@ -144,6 +149,48 @@ Result<GgufModelTensor> read_tensor(const Checkpoint& checkpoint, const ModelCon
   }
   tensor.interleaved_head_dim = head_dim;
   return tensor;
+}
+
+// Returns whether a tensor has several parts, which GGUF has one by one.
+bool is_split_in_gguf(const std::string& name, const TensorPlace& place, const Family& family) {
+  return place.projection != nullptr && place.part < 0 && !place.is_bias &&
+         gguf_name(name, place, family).empty();
+}
+
+// Adds the parts of a projection whose matrices the checkpoint has joined.
+Status add_parts(const Checkpoint& checkpoint, const Family& family, const ProjectionSpec& spec,
+                 GgufModel& model) {
+  PAGODA_ASSIGN_OR_RETURN(ProjectionTensors tensors, find_projection(checkpoint, spec));
+  for (std::size_t i = 0; i < spec.parts.size(); ++i) {
+    HostTensor& part = tensors.weights[i];
+    part.name = family.gguf_tensor_names->gguf_of(spec.parts[i].name + ".weight");
+    if (part.name.empty())
+      return unsupported("[quantize] tensor {}: GGUF has no name for it", spec.parts[i].name);
+    model.tensors.push_back({.tensor = std::move(part)});
+  }
+  return ok_status();
+}
+
+// Adds the tensors of a mixture's half: GGUF has one for each part, with the matrices of all experts.
+Status add_experts(const Checkpoint& checkpoint, const Family& family, const ExpertsSpec& spec,
+                   GgufModel& model) {
+  PAGODA_ASSIGN_OR_RETURN(const std::vector<HostTensor> all, find_experts(checkpoint, spec));
+  for (std::size_t i = 0; i < spec.parts.size(); ++i) {
+    const ExpertPart& part = spec.parts[i];
+    GgufModelTensor tensor;
+    for (std::size_t at = i; at < all.size(); at += spec.parts.size())
+      tensor.parts.push_back(all[at]);
+    tensor.tensor.format = tensor.parts.front().format;
+    tensor.tensor.shape = {spec.num_experts, part.rows, spec.cols};
+    for (const std::string& name : part.stacked) {
+      if (tensor.tensor.name.empty())
+        tensor.tensor.name = family.gguf_tensor_names->gguf_of(name + ".weight");
+    }
+    if (tensor.tensor.name.empty())
+      return unsupported("[quantize] experts {}: GGUF has no name for them", part.before);
+    model.tensors.push_back(std::move(tensor));
+  }
+  return ok_status();
 }
 
 Result<GgufModel> from_folder(const Checkpoint& files) {
@@ -171,8 +218,17 @@ Result<GgufModel> from_folder(const Checkpoint& files) {
     const TensorPlace place = layers.find(name).value_or(TensorPlace());
     const bool is_of_tied_head = config.tie_word_embeddings && name == "lm_head.weight";
     if (place.is_passed_over || is_of_tied_head || is_derived_tensor(name)) continue;
+    if (place.experts != nullptr) continue;  // add_experts() finds them
+    if (is_split_in_gguf(name, place, family)) {
+      PAGODA_RETURN_IF_ERROR(add_parts(checkpoint, family, *place.projection, model));
+      continue;
+    }
     PAGODA_ASSIGN_OR_RETURN(GgufModelTensor tensor, read_tensor(checkpoint, config, place, name));
     model.tensors.push_back(std::move(tensor));
+  }
+  for (int i = 0; i < config.num_layers(); ++i) {
+    for (const ExpertsSpec& experts : layer_spec(family, config, i).experts)
+      PAGODA_RETURN_IF_ERROR(add_experts(checkpoint, family, experts, model));
   }
   return model;
 }

@@ -12,6 +12,12 @@
 namespace pagoda {
 namespace {
 
+// Returns llama.cpp's number of a gating function.
+int gguf_gating(Gating gating) {
+  if (gating == Gating::kSoftmax) return 1;
+  return gating == Gating::kSigmoid ? 2 : 3;
+}
+
 // Sets the keys of one model.
 class ArchitectureWriter {
  public:
@@ -27,6 +33,7 @@ class ArchitectureWriter {
           "[quantize] a checkpoint that scores pairs of texts is not written as GGUF");
     metadata_.set("general.architecture", family_.gguf_architecture).set("general.type", "model");
     set_sizes();
+    PAGODA_RETURN_IF_ERROR(set_experts());
     PAGODA_RETURN_IF_ERROR(set_heads());
     PAGODA_RETURN_IF_ERROR(set_windows());
     PAGODA_RETURN_IF_ERROR(set_scores());
@@ -57,14 +64,53 @@ class ArchitectureWriter {
 
   void set_sizes() {
     set_count("block_count", config_.num_layers());
+    if (family_.reads_gguf("nextn_predict_layers")) set_count("nextn_predict_layers", 0);
     set_count("context_length", config_.max_position_embeddings);
     set_count("embedding_length", config_.hidden_size);
-    set_each("feed_forward_length",
-             [](const LayerConfig& layer) { return layer.dense_mlp().intermediate_size; });
+    set_each("feed_forward_length", [](const LayerConfig& layer) {
+      return std::visit([](const auto& mlp) { return mlp.intermediate_size; }, layer.mlp);
+    });
     set("attention.layer_norm_rms_epsilon", config_.rms_norm_eps);
     set_count("vocab_size", config_.vocab_size);
     if (config_.per_layer_width > 0)
       set_count("embedding_length_per_layer_input", config_.per_layer_width);
+  }
+
+  // Sets the keys of a mixture, if there is one. Its layers have a router, so that readers know them.
+  Status set_experts() {
+    const ExpertsConfig* first = nullptr;
+    int num_dense = 0;  // layers before the first mixture
+    for (const LayerConfig& layer : config_.layers) {
+      const ExpertsConfig* const experts = layer.experts();
+      if (experts == nullptr && first == nullptr) ++num_dense;
+      if (experts == nullptr) continue;
+      if (first == nullptr) first = experts;
+      if (!(*experts == *first)) return has_no_key("mixtures that differ");
+    }
+    if (first == nullptr) return ok_status();
+    const RouteRule& rule = first->rule;
+    set_count("expert_count", first->num_experts);
+    set_count("expert_used_count", rule.num_chosen);
+    set_count("expert_feed_forward_length", first->intermediate_size);
+    const auto set_known = [&](std::string_view key, int value) {
+      if (family_.reads_gguf(key)) set_count(key, value);
+    };
+    if (first->shared_intermediate_size > 0) {
+      set_known("expert_shared_feed_forward_length", first->shared_intermediate_size);
+      if (!first->has_shared_gate)
+        set_known("expert_shared_count",
+                  first->shared_intermediate_size / first->intermediate_size);
+    }
+    if (family_.reads_gguf("expert_weights_norm")) set("expert_weights_norm", rule.is_normalised);
+    set_known("expert_gating_func", gguf_gating(rule.gating));
+    if (rule.factor != 1) set("expert_weights_scale", rule.factor);
+    set_known("leading_dense_block_count", num_dense);
+    set_known("interleave_moe_layer_step", 1);
+    if (rule.num_groups > 1) {
+      set_count("expert_group_count", rule.num_groups);
+      set_count("expert_group_used_count", rule.num_chosen_groups);
+    }
+    return ok_status();
   }
 
   Status set_heads() {

@@ -95,12 +95,18 @@ class RowConverter {
   }
 
   void decode(std::int64_t row, float* values) const {
-    if (tensor_.format == WeightFormat::kAffine) {
-      return dequantize_affine_row(affine_row(tensor_, row), values);
+    if (source_.parts.empty()) return decode(tensor_, row, values);
+    const std::int64_t rows_of_part = tensor_.shape[1];
+    decode(source_.parts[row / rows_of_part], row % rows_of_part, values);
+  }
+
+  void decode(const HostTensor& tensor, std::int64_t row, float* values) const {
+    if (tensor.format == WeightFormat::kAffine) {
+      return dequantize_affine_row(affine_row(tensor, row), values);
     }
-    const auto size = static_cast<std::size_t>(packed_bytes(tensor_.format, width_));
-    traits_of(tensor_.format)
-        .dequantize(tensor_.bytes.subspan(static_cast<std::size_t>(row) * size, size), values);
+    const auto size = static_cast<std::size_t>(packed_bytes(tensor.format, width_));
+    traits_of(tensor.format)
+        .dequantize(tensor.bytes.subspan(static_cast<std::size_t>(row) * size, size), values);
   }
 
   Status check(std::int64_t row, std::span<const float> values) const {
@@ -135,9 +141,10 @@ class Quantizer {
     const GgufModelTensor& source = model_.tensors[index];
     const WeightFormat format = plan_.tensors[index].format;
     const bool is_copy = format == source.tensor.format && source.interleaved_head_dim == 0 &&
-                         !changes_values(source);
+                         source.parts.empty() && !changes_values(source);
     PAGODA_RETURN_IF_ERROR(is_copy ? copy(source.tensor, sink) : convert(source, format, sink));
     release_pages(source.tensor);
+    for (const HostTensor& part : source.parts) release_pages(part);
     return ok_status();
   }
 
@@ -246,6 +253,7 @@ QuantizeSummary summary_of(const GgufModel& model, const GgufPlan& plan) {
     const GgufTensorPlan& tensor = plan.tensors[i];
     summary.num_values += tensor.shape.num_elements();
     summary.input_bytes += num_bytes(model.tensors[i].tensor);
+    for (const HostTensor& part : model.tensors[i].parts) summary.input_bytes += num_bytes(part);
     summary.output_bytes += packed_bytes(tensor.format, tensor.shape.num_elements());
     ++summary.num_tensors[traits_of(tensor.format).name];
   }
@@ -255,7 +263,9 @@ QuantizeSummary summary_of(const GgufModel& model, const GgufPlan& plan) {
 }  // namespace
 
 WeightFormat quantized_format(std::string_view name, const Shape& shape, WeightFormat wanted) {
-  if (shape.rank() < 2) return WeightFormat::kF32;
+  // A router chooses between experts that may be nearly equal, so that it stays as it is.
+  const bool is_router = name.find(".ffn_gate_inp") != std::string_view::npos;
+  if (shape.rank() < 2 || is_router || name.ends_with(".bias")) return WeightFormat::kF32;
   const bool is_vocabulary = name == "token_embd.weight" || name == "output.weight";
   const WeightFormat second =
       wanted == WeightFormat::kQ4_K && !is_vocabulary ? WeightFormat::kQ5_0 : WeightFormat::kQ8_0;

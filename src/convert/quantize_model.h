@@ -1,8 +1,8 @@
 // Quantises a checkpoint and writes it as a GGUF file.
 //
 // Matrices are quantised row by row, in whole blocks. A matrix that already has the wanted format
-// is copied; one in another quantised format is decoded first. Norms, biases and other vectors
-// become F32. If a row is no multiple of the format's block:
+// is copied; one in another quantised format is decoded first. Norms, biases and other vectors, and
+// the routers of mixtures, become F32. If a row is no multiple of the format's block:
 //
 //   Q8_0, Q4_0   F16                 rows that are no multiple of 32
 //   Q4_K         Q5_0, else F16      as llama.cpp does; embeddings and the output matrix, which

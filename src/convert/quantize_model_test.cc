@@ -224,6 +224,10 @@ TEST(QuantizeModel, RowsThatNoBlockFillsTakeTheNextFormat) {
   EXPECT_EQ(format(100, kQ4_0), kF16);
   EXPECT_EQ(format(100, kQ8_0), kF16);
   EXPECT_EQ(quantized_format("x.weight", {512}, kQ8_0), kF32);
+  EXPECT_EQ(quantized_format("blk.0.ffn_gate_inp.weight", {8, 512}, kQ8_0), kF32);
+  EXPECT_EQ(quantized_format("blk.0.ffn_gate_inp_shexp.weight", {1, 512}, kQ8_0), kF32);
+  EXPECT_EQ(quantized_format("blk.0.exp_probs_b.bias", {1, 512}, kQ8_0), kF32);
+  EXPECT_EQ(quantized_format("blk.0.ffn_gate_exps.weight", {8, 32, 512}, kQ8_0), kQ8_0);
 }
 
 TEST(QuantizeModel, FailuresNameTheThingAndLeaveNothing) {

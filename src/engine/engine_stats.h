@@ -18,7 +18,11 @@ struct RunnerStats {
   std::uint64_t num_step_words = 0;           // 4-byte words that describe steps to the device
   std::uint64_t num_logits_rows = 0;          // rows for which logits were computed
   std::uint64_t num_logits_rows_skipped = 0;  // tokens for which no logits were needed
-  std::int64_t weight_bytes_per_step = 0;     // that a decode step reads
+  std::int64_t weight_bytes_per_step = 0;     // that each decode step reads, without experts
+  std::int64_t expert_bytes_per_token = 0;    // of the experts that a token chooses
+  // Bytes of experts that decode steps have read, once a step. Where the host does not see the
+  // choices, as if no two sequences of a step had chosen the same expert.
+  std::uint64_t num_decode_expert_bytes = 0;
   std::int64_t kv_bytes_per_token = 0;
   std::uint64_t num_decode_kv_bytes = 0;  // keys and values that decode steps have read
 };

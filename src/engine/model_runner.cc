@@ -55,6 +55,8 @@ RunnerStats ModelRunner::stats() const {
           .num_logits_rows = num_logits_rows_,
           .num_logits_rows_skipped = num_logits_rows_skipped_,
           .weight_bytes_per_step = decoder_.num_weight_bytes(),
+          .expert_bytes_per_token = decoder_.num_expert_bytes_per_token(),
+          .num_decode_expert_bytes = num_decode_expert_bytes_,
           .kv_bytes_per_token = kv_.layout().bytes_per_token(),
           .num_decode_kv_bytes = num_decode_kv_bytes_};
 }
@@ -68,6 +70,7 @@ Status ModelRunner::forward(const Plan& plan) {
   if (batch.token_source.defined()) fill_token_ids(batch);
   if (!host.block_copies.empty()) copy_blocks(batch);
   StepRows& rows = step.rows;
+  const std::uint64_t experts_before = exec_.counters().num_expert_bytes;
   rows.hidden = decoder_.forward(exec_, batch, kv_);
   if (batch.num_rows > 0) rows.logits = decoder_.logits(exec_, rows.hidden, batch.logits_rows);
   const std::uint64_t projected = host.logits_rows.size() + rows.scored_rows.size();
@@ -78,6 +81,9 @@ Status ModelRunner::forward(const Plan& plan) {
       num_decode_kv_bytes_ +=
           static_cast<std::uint64_t>(kv_.layout().bytes_read(planned.context_len()));
     }
+    num_decode_expert_bytes_ += traits_of(exec_.backend()).is_native
+                                    ? exec_.counters().num_expert_bytes - experts_before
+                                    : plan.sequences.size() * decoder_.num_expert_bytes_per_token();
   }
   sampler_.begin(plan, rows);
   Status status = evaluate(rows);

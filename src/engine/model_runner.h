@@ -70,6 +70,7 @@ class ModelRunner final : public StepRunner {
   std::uint64_t num_logits_rows_ = 0;
   std::uint64_t num_logits_rows_skipped_ = 0;
   std::uint64_t num_decode_kv_bytes_ = 0;
+  std::uint64_t num_decode_expert_bytes_ = 0;
 };
 
 }  // namespace pagoda

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import subprocess
 
 import comparison
 import llama_cpp
@@ -49,9 +50,21 @@ def test_the_checkpoint_is_a_function_of_its_seed(checkpoint, tmp_path):
     assert (tmp_path / "0.gguf").read_bytes() == checkpoint.read_bytes() != (tmp_path / "1.gguf").read_bytes()
 
 
-def test_the_full_shape_has_the_parameters_of_its_name():
-    tensors = list(random_checkpoint.tensors_of(random_checkpoint.ModelShape()))
-    assert sum(tensor.num_bytes // (4 if tensor.is_norm else 2) for tensor in tensors) == 596_049_920
+@pytest.mark.parametrize(("shape", "parameters"), [("qwen3-0.6b", 596_049_920), ("qwen3-30b-a3b-16", 10_592_262_144)])
+def test_the_full_shape_has_the_parameters_of_its_name(shape, parameters):
+    assert sum(tensor.num_values for tensor in random_checkpoint.tensors_of(random_checkpoint.SHAPES[shape])) == parameters
+
+
+def test_pagoda_counts_the_experts_that_a_mixture_reads(tmp_path):
+    shape = random_checkpoint.SHAPES["qwen3-30b-a3b-16"]._replace(hidden=256, layers=2, heads=4, kv_heads=2, head_dim=32,
+                                                                 experts=8, chosen_experts=2, expert_width=64, vocab=400)
+    random_checkpoint.write_checkpoint(tmp_path / "mixture.gguf", shape)
+    command = [os.environ["PAGODA_BINARY"], "bench", "latency", tmp_path / "mixture.gguf", "--device", "cpu", "--threads", "1",
+               "--input-len", "8", "--output-len", "8", "--json"]
+    said = [json.loads(subprocess.run([*command, "--batch-size", size], capture_output=True, check=True).stdout)
+            for size in ("1", "8")]
+    alone, together = (figures["read_gb_per_s"] * figures["decode_s"] for figures in said)
+    assert alone < together < 8 * alone
 
 
 @pytest.fixture

@@ -27,17 +27,28 @@ namespace stand_in = mlx::stand_in;
 constexpr int kLayers = 28;
 constexpr int kHidden = 256, kIntermediate = 512, kHeads = 4, kKvHeads = 2, kHeadDim = 64;
 constexpr int kVocab = 1024;
+constexpr int kExperts = 4;
 constexpr int kWarmSteps = 8;
 constexpr int kSteps = 64;
 
-// Writes a random qwen3 with matrices in bfloat16.
-void write_checkpoint(const testing::TemporaryFolder& folder, int num_layers) {
+struct StepModel {
+  int num_layers = 0;
+  bool has_experts = false;
+};
+
+// Writes a random qwen3, or qwen3_moe, with matrices in bfloat16.
+void write_checkpoint(const testing::TemporaryFolder& folder, const StepModel& model) {
   std::ofstream(folder / "config.json") << fmt::format(
-      R"({{"model_type": "qwen3", "vocab_size": {}, "hidden_size": {}, "intermediate_size": {},
+      R"({{"model_type": "{}", "vocab_size": {}, "hidden_size": {}, "intermediate_size": {},
       "num_hidden_layers": {}, "num_attention_heads": {}, "num_key_value_heads": {}, "head_dim": {},
       "max_position_embeddings": 1024, "rms_norm_eps": 1e-6, "rope_theta": 1000000.0,
-      "tie_word_embeddings": true, "eos_token_id": 1}})",
-      kVocab, kHidden, kIntermediate, num_layers, kHeads, kKvHeads, kHeadDim);
+      "tie_word_embeddings": true, "eos_token_id": 1{}}})",
+      model.has_experts ? "qwen3_moe" : "qwen3", kVocab, kHidden, kIntermediate, model.num_layers,
+      kHeads, kKvHeads, kHeadDim,
+      model.has_experts ? fmt::format(R"(, "num_experts": {}, "num_experts_per_tok": 2,
+                                      "moe_intermediate_size": {})",
+                                      kExperts, kIntermediate)
+                        : "");
   std::mt19937 random(3);
   std::normal_distribution<float> normal(0, 0.06f);
   testing::SafetensorsWriter writer;
@@ -48,7 +59,7 @@ void write_checkpoint(const testing::TemporaryFolder& folder, int num_layers) {
   };
   add("model.embed_tokens.weight", {kVocab, kHidden});
   add("model.norm.weight", {kHidden});
-  for (int i = 0; i < num_layers; ++i) {
+  for (int i = 0; i < model.num_layers; ++i) {
     const std::string layer = fmt::format("model.layers.{}.", i);
     add(layer + "input_layernorm.weight", {kHidden});
     add(layer + "post_attention_layernorm.weight", {kHidden});
@@ -58,9 +69,14 @@ void write_checkpoint(const testing::TemporaryFolder& folder, int num_layers) {
     add(layer + "self_attn.k_proj.weight", {kKvHeads * kHeadDim, kHidden});
     add(layer + "self_attn.v_proj.weight", {kKvHeads * kHeadDim, kHidden});
     add(layer + "self_attn.o_proj.weight", {kHidden, kHeads * kHeadDim});
-    add(layer + "mlp.gate_proj.weight", {kIntermediate, kHidden});
-    add(layer + "mlp.up_proj.weight", {kIntermediate, kHidden});
-    add(layer + "mlp.down_proj.weight", {kHidden, kIntermediate});
+    if (model.has_experts) add(layer + "mlp.gate.weight", {kExperts, kHidden});
+    for (int expert = 0; expert < (model.has_experts ? kExperts : 1); ++expert) {
+      const std::string mlp =
+          model.has_experts ? fmt::format("{}mlp.experts.{}.", layer, expert) : layer + "mlp.";
+      add(mlp + "gate_proj.weight", {kIntermediate, kHidden});
+      add(mlp + "up_proj.weight", {kIntermediate, kHidden});
+      add(mlp + "down_proj.weight", {kHidden, kIntermediate});
+    }
   }
   writer.write(folder / "model.safetensors");
 }
@@ -150,9 +166,9 @@ void configure_stand_in(bool skips_kernels) {
   stand_in::configure(options);
 }
 
-StepFigures measure(int num_layers, int num_seqs, float temperature) {
+StepFigures measure(const StepModel& model, int num_seqs, float temperature) {
   const testing::TemporaryFolder folder;
-  write_checkpoint(folder, num_layers);
+  write_checkpoint(folder, model);
   const Checkpoint checkpoint = Checkpoint::open(folder.path()).value();
   const ModelConfig config = read_model_config(checkpoint).value();
   std::vector<double> times;
@@ -190,29 +206,43 @@ StepFigures measure(int num_layers, int num_seqs, float temperature) {
 
 }  // namespace
 
+namespace {
+
+void print_step(const StepModel& model, int num_seqs, float temperature) {
+  const StepFigures whole = measure(model, num_seqs, temperature);
+  const StepFigures half =
+      measure({model.num_layers / 2, model.has_experts}, num_seqs, temperature);
+  const double half_of_layers = model.num_layers / 2.0;
+  fmt::print(
+      "{:<26}{:>5.0f}{:>7.0f}{:>9.2f}{:>12.1f}{:>9.2f}{:>10.1f}{:>10.2f}{:>9.2f}{:>10.0f}{:>13.0f}"
+      "\n",
+      fmt::format("{}{} seqs, {}", model.has_experts ? "experts, " : "", num_seqs,
+                  temperature > 0 ? "drawn" : "greedy"),
+      whole.launches, whole.results, (whole.results - half.results) / half_of_layers,
+      whole.dispatches, (whole.dispatches - half.dispatches) / half_of_layers, whole.barriers,
+      whole.encoders, whole.command_buffers, whole.building_us, whole.handing_over_us);
+}
+
+}  // namespace
+
 void print_step_counts() {
   fmt::print(
-      "\nA decode step of a qwen3 of {} layers: hidden {}, {} heads on {} of {}, vocabulary {}\n"
+      "\nA decode step of a qwen3 of {} layers: hidden {}, {} heads on {} of {}, vocabulary {}; "
+      "and "
+      "of one with {} experts\n"
       "Nodes are arrays that ops make; a layer's are the difference to a model of half the "
       "layers.\n"
       "Processor time of the engine's thread: of building the graph, and of that, MLX's evaluation "
       "and "
       "the\nstand-in's recording together; medians of {} steps. No kernel runs.\n"
-      "{:<18}{:>5}{:>7}{:>9}{:>12}{:>10}{:>10}{:>9}{:>10}{:>13}\n",
-      kLayers, kHidden, kHeads, kKvHeads, kHeadDim, kVocab, kSteps, "", "ops", "nodes", "a layer",
-      "dispatches", "barriers", "encoders", "buffers", "built us", "handed over");
+      "{:<26}{:>5}{:>7}{:>9}{:>12}{:>9}{:>10}{:>10}{:>9}{:>10}{:>13}\n",
+      kLayers, kHidden, kHeads, kKvHeads, kHeadDim, kVocab, kExperts, kSteps, "", "ops", "nodes",
+      "a layer", "dispatches", "a layer", "barriers", "encoders", "buffers", "built us",
+      "handed over");
   for (const int num_seqs : {1, 8}) {
-    for (const float temperature : {0.0f, 1.0f}) {
-      const StepFigures whole = measure(kLayers, num_seqs, temperature);
-      const StepFigures half = measure(kLayers / 2, num_seqs, temperature);
-      fmt::print(
-          "{:<18}{:>5.0f}{:>7.0f}{:>9.2f}{:>12.1f}{:>10.1f}{:>10.2f}{:>9.2f}{:>10.0f}{:>13.0f}\n",
-          fmt::format("{} seqs, {}", num_seqs, temperature > 0 ? "drawn" : "greedy"),
-          whole.launches, whole.results,
-          static_cast<double>(whole.results - half.results) / (kLayers / 2.0), whole.dispatches,
-          whole.barriers, whole.encoders, whole.command_buffers, whole.building_us,
-          whole.handing_over_us);
-    }
+    for (const float temperature : {0.0f, 1.0f})
+      print_step({.num_layers = kLayers}, num_seqs, temperature);
+    print_step({.num_layers = kLayers, .has_experts = true}, num_seqs, 0);
   }
 }
 

@@ -86,6 +86,8 @@ BenchRound between(const EngineStats& before, const EngineStats& after) {
   round.decode_tokens = grown(&EngineStats::num_decode_tokens);
   round.read_bytes =
       round.decode_steps * static_cast<double>(after.runner.weight_bytes_per_step) +
+      static_cast<double>(after.runner.num_decode_expert_bytes -
+                          before.runner.num_decode_expert_bytes) +
       static_cast<double>(after.runner.num_decode_kv_bytes - before.runner.num_decode_kv_bytes);
   return round;
 }

@@ -19,8 +19,12 @@ double layer_products_per_token(const ModelConfig& config) {
   const Family& family = *find_family(config.architecture);
   double products = config.per_layer_width > 0 ? products_of(per_layer_embedding_spec(config)) : 0;
   for (int i = 0; i < config.num_layers(); ++i) {
-    for (const ProjectionSpec& projection : layer_spec(family, config, i).projections)
-      products += products_of(projection);
+    const BlockSpec spec = layer_spec(family, config, i);
+    for (const ProjectionSpec& projection : spec.projections) products += products_of(projection);
+    for (const ExpertsSpec& experts : spec.experts) {
+      products += config.layers[i].experts()->rule.num_chosen *
+                  static_cast<double>(experts.rows()) * static_cast<double>(experts.cols);
+    }
   }
   return products;
 }

@@ -126,6 +126,19 @@ void print_attention(const std::vector<Backend>& backends, const std::vector<KvF
   }
 }
 
+// Prints a line for each kind of mixture that layers have.
+void print_experts(const ModelConfig& config) {
+  std::map<std::string, int> mixtures;
+  for (const LayerConfig& layer : config.layers) {
+    const ExpertsConfig* const experts = layer.experts();
+    if (experts == nullptr) continue;
+    ++mixtures[fmt::format("{} of {}{}", experts->rule.num_chosen, experts->num_experts,
+                           experts->shared_intermediate_size > 0 ? " and a shared one" : "")];
+  }
+  for (const auto& [experts, layers] : mixtures)
+    std::printf("experts          %s on %d layers\n", experts.c_str(), layers);
+}
+
 void print_config(const ModelConfig& config) {
   std::printf("architecture     %s, %d layers\n", config.architecture.c_str(), config.num_layers());
   std::set<int> widths;
@@ -137,6 +150,7 @@ void print_config(const ModelConfig& config) {
   }
   std::printf("hidden           %d, intermediate %s\n", config.hidden_size,
               fmt::format("{}", fmt::join(widths, " and ")).c_str());
+  print_experts(config);
   for (const auto& [heads, layers] : attentions) {
     const auto& [num_heads, head_dim, num_kv_heads] = heads;
     const std::string where = attentions.size() == 1 ? "" : fmt::format(" on {} layers", layers);
@@ -168,9 +182,16 @@ Result<ModelConfig> print_checkpoint(const std::string& name) {
     ++formats[tensor.ok() ? format_name(*tensor) : "not readable"];
     if (tensor.ok()) num_parameters += tensor->shape.num_elements();
   }
-  std::printf("parameters       %.1f million in %.1f MB\n",
+  // A config that is not supported is an error behind what is known of the file.
+  const Result<ModelConfig> config = read_model_config(checkpoint);
+  const std::int64_t num_idle = config.ok() ? config->num_idle_parameters() : 0;
+  const std::string of_token =
+      num_idle == 0 ? ""
+                    : fmt::format(", {:.1f} million of them used for a token",
+                                  static_cast<double>(num_parameters - num_idle) / 1e6);
+  std::printf("parameters       %.1f million in %.1f MB%s\n",
               static_cast<double>(num_parameters) / 1e6,
-              static_cast<double>(checkpoint.file_bytes()) / 1e6);
+              static_cast<double>(checkpoint.file_bytes()) / 1e6, of_token.c_str());
   std::printf("tensors         ");
   const char* separator = " ";
   for (const auto& [format, count] : formats) {
@@ -178,8 +199,8 @@ Result<ModelConfig> print_checkpoint(const std::string& name) {
     separator = "; ";
   }
   std::printf("\n");
-  PAGODA_ASSIGN_OR_RETURN(const ModelConfig config, read_model_config(checkpoint));
-  print_config(config);
+  PAGODA_RETURN_IF_ERROR(config.status());
+  print_config(*config);
   return config;
 }
 

@@ -62,8 +62,9 @@ json answer_json(const ServedModel& model, const PromptRequest& prompt, const Ti
   const auto prompt_tokens = static_cast<double>(request.generation.prompt_token_ids.size());
   const auto decoded =
       answer.token_ids.empty() ? 0.0 : static_cast<double>(answer.token_ids.size() - 1);
+  const RunnerStats runner = model.engine->stats().runner;
   const double bytes =
-      static_cast<double>(model.engine->stats().runner.weight_bytes_per_step) * decoded;
+      static_cast<double>(runner.weight_bytes_per_step + runner.expert_bytes_per_token) * decoded;
   json line = {
       {"model", model.name},
       {"device", model.device},

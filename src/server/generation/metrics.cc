@@ -115,8 +115,9 @@ void add_state(FamilyList& list, const EngineStats& stats) {
   list.gauge("kv_cache_usage_perc", "Share of the KV blocks in use; 1 is all.", used);
   list.gauge("engine_healthy", "1 while the engine works.", stats.healthy ? 1 : 0);
   list.gauge("num_kv_blocks", "KV blocks.", stats.num_blocks);
-  list.gauge("weight_bytes_per_step", "Bytes of weights that a decode step reads.",
-             static_cast<double>(stats.runner.weight_bytes_per_step));
+  list.gauge("weight_bytes_per_step", "Bytes of weights that a decode step of one sequence reads.",
+             static_cast<double>(stats.runner.weight_bytes_per_step +
+                                 stats.runner.expert_bytes_per_token));
   list.gauge("kv_bytes_per_token", "Bytes of KV cache that a token takes.",
              static_cast<double>(stats.runner.kv_bytes_per_token));
 }
@@ -165,6 +166,9 @@ void add_steps(FamilyList& list, const EngineStats& stats) {
   list.counter("decoded_attentions_total",
                "Calls of attention, a layer's each, that decoded the KV cache to float32 first.",
                stats.runner.exec.num_decoded_attentions);
+  list.counter("decode_expert_bytes_total",
+               "Bytes of experts that decode steps have read, once for each expert and step.",
+               stats.runner.num_decode_expert_bytes);
   list.counter("logits_rows_total", "Rows through the last projection.",
                stats.runner.num_logits_rows);
   list.counter("logits_rows_skipped_total", "Rows that the last projection left out.",
