@@ -142,7 +142,8 @@ ROPE_VALUES = {
 
 
 def text_classes():
-    names = ("Llama", "Mistral", "Ministral3", "Qwen2", "Qwen3", "Gemma2", "Glm4", "Granite", "Olmo2", "Olmo3", "Phi3", "SmolLM3")
+    names = ("Llama", "Mistral", "Ministral3", "Qwen2", "Qwen3", "Gemma2", "Glm4", "Granite", "Olmo2", "Olmo3", "Phi3", "SmolLM3",
+             "Mixtral", "Qwen2Moe", "Qwen3Moe", "Olmoe", "GraniteMoe", "GraniteMoeShared", "Glm4Moe", "Ernie4_5_Moe")
     return [getattr(transformers, f"{name}Config") for name in names] + [
         transformers.Gemma3TextConfig,
         transformers.Gemma4TextConfig,
@@ -264,7 +265,8 @@ class Checkpoint:
         self.folder = pathlib.Path(self.place.name)
         os.symlink(DATA / name / "model.safetensors", self.folder / "model.safetensors")
         self.tensors = {key: tensor.float() for key, tensor in load_file(DATA / name / "model.safetensors").items()}
-        self.tells_all = "text_config" not in self.config  # a tower's tensors have other names in memory
+        # Tensors of a tower and of experts have other names in memory.
+        self.tells_all = "text_config" not in self.config and not any(".experts." in name for name in self.tensors)
         with Reads() as self.reads:
             self.unedited = self.answer(self.config)
         self.read_values = self.reads.values(self.open_config(self.config))

@@ -8,11 +8,15 @@
 namespace pagoda {
 namespace {
 
-constexpr std::string_view kQwenMoeKeys[] = {
-    "num_experts",         "num_local_experts",
-    "num_experts_per_tok", "moe_intermediate_size",
-    "norm_topk_prob",      "decoder_sparse_step",
-    "mlp_only_layers",     "shared_expert_intermediate_size"};
+constexpr std::string_view kQwenMoeKeys[] = {"num_experts",
+                                             "num_local_experts",
+                                             "num_experts_per_tok",
+                                             "moe_intermediate_size",
+                                             "norm_topk_prob",
+                                             "decoder_sparse_step",
+                                             "mlp_only_layers",
+                                             "shared_expert_intermediate_size",
+                                             "qkv_bias"};
 
 // Reads the window, which all layers of Qwen3's mixtures have or none.
 Status read_qwen_moe_window(const JsonFields& fields, ModelConfig& config) {
@@ -36,7 +40,7 @@ Status read_qwen2(const JsonFields& fields, ModelConfig& config) {
   PAGODA_ASSIGN_OR_RETURN(experts.shared_intermediate_size,
                           fields.integer("shared_expert_intermediate_size", kIntermediateRange));
   experts.has_shared_gate = true;
-  config.attention_bias = true;
+  PAGODA_ASSIGN_OR_RETURN(config.attention_bias, fields.boolean_or("qkv_bias", true));
   return set_qwen_experts(fields, experts, config);
 }
 
