@@ -37,7 +37,8 @@ inline constexpr NumberRange kPenaltyRange{1e-6, 1000};
 inline constexpr IntegerRange kTopKRange{-1, 1 << 24};  // -1 and 0: off
 
 // Checks that fields agree: kv_heads divides heads, and a layer has as many kv_heads as the layer
-// whose cache it reads. Checks also that each head_dim is even and in range.
+// whose cache it reads. Checks also that each head_dim is even and in range, and that experts are in
+// groups of equal size, of which a token's are enough.
 Status check_consistency(const ModelConfig& config);
 
 // Sets each of the last num_shared layers to read the cache of an earlier layer. This is the last

@@ -70,10 +70,29 @@ Result<bool> are_embeddings_tied(const Checkpoint& files, const ModelConfig& con
   return false;
 }
 
+// Checks that experts are in groups of equal size, and that the chosen groups have enough of them.
+Status check_experts(const ExpertsConfig& experts) {
+  const RouteRule& rule = experts.rule;
+  if (experts.num_experts % rule.num_groups != 0) {
+    return invalid_argument("[config] expected experts in {} groups of equal size, got {}",
+                            rule.num_groups, experts.num_experts);
+  }
+  const int num_open = experts.num_experts / rule.num_groups * rule.num_chosen_groups;
+  if (rule.num_chosen > num_open) {
+    return invalid_argument(
+        "[config] expected at most {} experts of a token, those of {} of {} "
+        "groups, got {}",
+        num_open, rule.num_chosen_groups, rule.num_groups, rule.num_chosen);
+  }
+  return ok_status();
+}
+
 }  // namespace
 
 Status check_consistency(const ModelConfig& config) {
   for (const LayerConfig& each : config.layers) {
+    if (const ExpertsConfig* const experts = each.experts())
+      PAGODA_RETURN_IF_ERROR(check_experts(*experts));
     const AttentionConfig& layer = each.attention();
     if (layer.num_heads % layer.num_kv_heads != 0) {
       return invalid_argument("[config] expected heads to be a multiple of kv heads, got {} and {}",

@@ -219,6 +219,35 @@ std::vector<RefusedConfig> refused_windows() {
   };
 }
 
+// Returns a config of GLM-4.5 with 8 experts in 4 groups, of which a token has 2, and with `changes`.
+json mixture(const json& changes) {
+  json config = {{"n_routed_experts", 8},
+                 {"num_experts_per_tok", 3},
+                 {"n_group", 4},
+                 {"topk_group", 2},
+                 {"moe_intermediate_size", 48}};
+  config.update(changes);
+  return config;
+}
+
+std::vector<RefusedConfig> refused_mixtures() {
+  constexpr auto kInvalid = StatusCode::kInvalidArgument;
+  return {
+      {"GroupsDiffer", "glm4_moe", mixture({{"n_group", 3}}), kInvalid,
+       "expected experts in 3 groups of equal size, got 8"},
+      {"GroupsAreTooSmall", "glm4_moe", mixture({{"topk_group", 1}}), kInvalid,
+       "expected at most 2 experts of a token, those of 1 of 4 groups, got 3"},
+      {"MoreGroupsThanThereAre", "glm4_moe", mixture({{"topk_group", 5}}), kInvalid,
+       "topk_group: expected an integer of 1 to 4, got 5"},
+      {"MoreExpertsThanThereAre", "glm4_moe", mixture({{"num_experts_per_tok", 9}}), kInvalid,
+       "num_experts_per_tok: expected an integer of 1 to 8, got 9"},
+      {"TooManyExperts", "glm4_moe", mixture({{"n_routed_experts", 513}}), kInvalid,
+       "n_routed_experts: expected an integer of 1 to 512, got 513"},
+      {"WidthOfNothing", "glm4_moe", mixture({{"moe_intermediate_size", 0}}), kInvalid,
+       "moe_intermediate_size: expected an integer of 1 to 4194304, got 0"},
+  };
+}
+
 class RefusedConfigTest : public ::testing::TestWithParam<RefusedConfig> {};
 
 TEST_P(RefusedConfigTest, IsRefusedByKey) {
@@ -278,6 +307,8 @@ std::vector<RefusedConfig> refused_gemma4() {
   };
 }
 
+INSTANTIATE_TEST_SUITE_P(Experts, RefusedConfigTest, ::testing::ValuesIn(refused_mixtures()),
+                         testing::kCaseName);
 INSTANTIATE_TEST_SUITE_P(Sizes, RefusedConfigTest, ::testing::ValuesIn(refused_sizes()),
                          testing::kCaseName);
 INSTANTIATE_TEST_SUITE_P(Values, RefusedConfigTest, ::testing::ValuesIn(refused_values()),
