@@ -1,6 +1,9 @@
 // Qwen1.5-MoE and Qwen2's mixtures (Yang et al., 2024, arXiv:2407.10671), which have a shared expert
 // with a gate, and Qwen3's (2025, arXiv:2505.09388): the layers of Qwen2 and Qwen3 with experts in
 // place of the MLP.
+#include <algorithm>
+#include <vector>
+
 #include "model/families/family_pages.h"
 #include "model/gguf/gguf_experts.h"
 #include "model/hf/hf_experts.h"
@@ -24,6 +27,21 @@ Status read_qwen_moe_window(const JsonFields& fields, ModelConfig& config) {
   if (!has_window) return ok_status();
   PAGODA_ASSIGN_OR_RETURN(const int window, fields.integer_or("sliding_window", kPositionRange, 0));
   for (LayerConfig& layer : config.layers) layer.attention().window = window;
+  return ok_status();
+}
+
+// Sets the experts of every decoder_sparse_step-th layer, except those in mlp_only_layers.
+Status set_qwen_experts(const JsonFields& fields, const ExpertsConfig& experts,
+                        ModelConfig& config) {
+  PAGODA_ASSIGN_OR_RETURN(const int step, fields.integer_or("decoder_sparse_step", kLayerRange, 1));
+  PAGODA_ASSIGN_OR_RETURN(const std::vector<std::int64_t> dense,
+                          fields.integers("mlp_only_layers", {0, kLayerRange.max}));
+  set_experts(
+      experts,
+      [&](int layer) {
+        return (layer + 1) % step == 0 && std::ranges::find(dense, layer) == dense.end();
+      },
+      config);
   return ok_status();
 }
 

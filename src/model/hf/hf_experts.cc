@@ -1,7 +1,6 @@
 #include "model/hf/hf_experts.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "model/config_limits.h"
 
@@ -31,20 +30,6 @@ void set_experts(const ExpertsConfig& experts, const std::function<bool(int laye
   for (int i = 0; i < config.num_layers(); ++i) {
     if (is_sparse(i)) config.layers[i].mlp = experts;
   }
-}
-
-Status set_qwen_experts(const JsonFields& fields, const ExpertsConfig& experts,
-                        ModelConfig& config) {
-  PAGODA_ASSIGN_OR_RETURN(const int step, fields.integer_or("decoder_sparse_step", kLayerRange, 1));
-  PAGODA_ASSIGN_OR_RETURN(const std::vector<std::int64_t> dense,
-                          fields.integers("mlp_only_layers", {0, kLayerRange.max}));
-  set_experts(
-      experts,
-      [&](int layer) {
-        return (layer + 1) % step == 0 && std::ranges::find(dense, layer) == dense.end();
-      },
-      config);
-  return ok_status();
 }
 
 }  // namespace pagoda

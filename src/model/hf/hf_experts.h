@@ -27,9 +27,4 @@ Result<ExpertsConfig> read_hf_experts(const JsonFields& fields, const HfExpertKe
 void set_experts(const ExpertsConfig& experts, const std::function<bool(int layer)>& is_sparse,
                  ModelConfig& config);
 
-// Reads which layers have experts as Qwen's configs say it: every decoder_sparse_step-th, except
-// those in mlp_only_layers.
-Status set_qwen_experts(const JsonFields& fields, const ExpertsConfig& experts,
-                        ModelConfig& config);
-
 }  // namespace pagoda

@@ -5,22 +5,6 @@
 #include <algorithm>
 
 namespace pagoda {
-namespace {
-
-// Returns how many experts have rows, or at most have.
-std::int64_t num_hit_experts(const Exec& exec, const ExpertWeight& weight, const Routing& routing) {
-  if (!traits_of(exec.backend()).is_native) {
-    return std::min<std::int64_t>(weight.num_experts, routing.tokens.extent(0));
-  }
-  std::int64_t count = 0;
-  const auto* blocks = routing.blocks.data<std::int32_t>();
-  for (std::int64_t i = 0; i < routing.blocks.extent(0) && blocks[3 * i + 2] > 0; ++i) {
-    if (i == 0 || blocks[3 * i] != blocks[3 * i - 3]) ++count;
-  }
-  return count;
-}
-
-}  // namespace
 
 int expert_block_rows(const Exec& exec, std::int64_t num_tokens) {
   static constexpr Bodies<decltype(reference::expert_block_rows)> kBodies{
@@ -50,17 +34,19 @@ void check_expert_product(std::string_view op, const Tensor& x, const ExpertWeig
 
 OpCall expert_product_call(std::string_view op, const Exec& exec, const Tensor& x,
                            const ExpertWeight& weight, const Routing& routing) {
+  const std::int64_t num_experts =
+      traits_of(exec.backend()).is_native
+          ? num_hit_experts(routing)
+          : std::min<std::int64_t>(weight.num_experts, routing.tokens.extent(0));
   const double bytes_of_expert =
       static_cast<double>(weight.all.packed->num_bytes()) / weight.num_experts;
-  return {
-      .op = op,
-      .format = weight.all.format,
-      .rows = weight.rows(),
-      .cols = weight.cols(),
-      .read_bytes = static_cast<double>(num_hit_experts(exec, weight, routing)) * bytes_of_expert +
-                    bytes_of(x),
-      .products = static_cast<double>(routing.tokens.extent(0)) *
-                  static_cast<double>(weight.rows()) * static_cast<double>(weight.cols())};
+  return {.op = op,
+          .format = weight.all.format,
+          .rows = weight.rows(),
+          .cols = weight.cols(),
+          .read_bytes = static_cast<double>(num_experts) * bytes_of_expert + bytes_of(x),
+          .products = static_cast<double>(routing.tokens.extent(0)) *
+                      static_cast<double>(weight.rows()) * static_cast<double>(weight.cols())};
 }
 
 Tensor expert_linear(Exec& exec, const Tensor& x, const ExpertWeight& weight,

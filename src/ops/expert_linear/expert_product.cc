@@ -5,9 +5,6 @@
 namespace pagoda::cpu {
 namespace {
 
-// Multiply-adds worth a fork: about a microsecond of one core.
-constexpr std::int64_t kForkWork = 1 << 17;
-
 struct Block {
   std::int64_t expert;
   std::int64_t first_row;
@@ -37,11 +34,7 @@ ExpertProduct::ExpertProduct(Exec& exec, const ExpertWeight& weight, const Tenso
       num_parts_(weight_.is_gated() ? 2 : 1),
       num_blocks_(num_used_blocks(routing)),
       num_pairs_(weight_.segments().front().num_pairs()) {
-  std::int64_t num_experts = 0;  // that have rows
-  for (std::int64_t i = 0; i < num_blocks_; ++i) {
-    if (i == 0 || block_of(routing, i).expert != block_of(routing, i - 1).expert) ++num_experts;
-  }
-  count_expert_bytes(exec, num_experts * weight_.num_bytes() / weight.num_experts);
+  count_expert_bytes(exec, num_hit_experts(routing) * weight_.num_bytes() / weight.num_experts);
   const auto& first = kernels_of(exec, segment_of(0, 0).layout.kind);
   const auto& last = kernels_of(exec, segment_of(0, num_parts_ - 1).layout.kind);
   parts_share_tiles_ = first.kernels == last.kernels && first.layout == last.layout;
@@ -74,12 +67,14 @@ RowTiles ExpertProduct::tiles_of(int part, const ExpertPiece& piece) const {
 ExpertPiece ExpertProduct::piece_at(std::int64_t begin, std::int64_t end, int thread) const {
   const std::int64_t first_unit = begin / num_pairs_ * num_pairs_;  // of the block
   const Block block = block_of(routing_, begin / num_pairs_);
-  return {.thread = thread,
-          .expert = static_cast<int>(block.expert),
-          .first_row = block.first_row,
-          .num_rows = block.num_rows,
-          .first_pair = begin - first_unit,
-          .end_pair = std::min(end - first_unit, num_pairs_)};
+  ExpertPiece piece = {.thread = thread,
+                       .expert = static_cast<int>(block.expert),
+                       .first_row = block.first_row,
+                       .num_rows = block.num_rows,
+                       .first_pair = begin - first_unit,
+                       .end_pair = std::min(end - first_unit, num_pairs_)};
+  for (int part = 0; part < num_parts_; ++part) piece.tiles[part] = tiles_of(part, piece);
+  return piece;
 }
 
 // Returns whether a thread has rounded the piece's rows: for the block before, or as the only row
@@ -99,7 +94,7 @@ void ExpertProduct::take(const ExpertPiece& piece) const {
   taken = {.first_row = piece.first_row, .num_rows = piece.num_rows};
   fetch_first_bytes(segment_of(piece.expert, 0).panel(2 * piece.first_pair));
   for (int part = 0; part < (parts_share_tiles_ ? 1 : num_parts_); ++part) {
-    const RowTiles tiles = tiles_of(part, piece);
+    const RowTiles& tiles = piece.tiles[part];
     for (std::int64_t tile = 0; tile < tiles.num_tiles; ++tile) {
       const std::int64_t row = tile * tiles.tile_rows;
       TileSource source = {.x = x_.data<float>(),
@@ -122,7 +117,7 @@ void ExpertProduct::take(const ExpertPiece& piece) const {
 void ExpertProduct::multiply(const ExpertPiece& piece, int part, std::int64_t begin,
                              std::int64_t end, float* out, std::int64_t stride,
                              const float* bias) const {
-  const RowTiles tiles = tiles_of(part, piece);
+  const RowTiles& tiles = piece.tiles[part];
   multiply_panels(exec_, segment_of(piece.expert, part), begin, end, tiles,
                   {.tiles = tiles.data,
                    .num_rows = piece.num_rows,

@@ -24,6 +24,7 @@ struct ExpertPiece {
   std::int64_t num_rows = 0;
   std::int64_t first_pair = 0;
   std::int64_t end_pair = 0;
+  std::array<RowTiles, 2> tiles;  // the rows, as the kernels of each part read them
 };
 
 // The rows of x.

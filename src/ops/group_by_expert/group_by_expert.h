@@ -30,6 +30,25 @@ inline std::int64_t most_expert_blocks(std::int64_t num_rows, const GroupArgs& a
   return num_rows / args.block_rows + std::min<std::int64_t>(args.num_experts, num_rows);
 }
 
+// Allocates a routing of `experts` on a native backend, its values undefined.
+inline Routing allocate_routing(Exec& exec, const Tensor& experts, const GroupArgs& args) {
+  const std::int64_t num_rows = experts.shape().num_elements();
+  return {.tokens = exec.allocate(DType::kInt32, {num_rows}),
+          .places = exec.allocate(DType::kInt32, experts.shape()),
+          .blocks = exec.allocate(DType::kInt32, {most_expert_blocks(num_rows, args), 3}),
+          .block_rows = args.block_rows};
+}
+
+// Returns the number of experts that have rows. REQUIRES: the routing is a native backend's.
+inline std::int64_t num_hit_experts(const Routing& routing) {
+  std::int64_t count = 0;
+  const auto* blocks = routing.blocks.data<std::int32_t>();
+  for (std::int64_t i = 0; i < routing.blocks.extent(0) && blocks[3 * i + 2] > 0; ++i) {
+    if (i == 0 || blocks[3 * i] != blocks[3 * i - 3]) ++count;
+  }
+  return count;
+}
+
 // Groups the rows of `experts`, [tokens, num_chosen] int32, contiguous, each in [0, num_experts). A
 // token's experts are distinct.
 Routing group_by_expert(Exec& exec, const Tensor& experts, const GroupArgs& args);

@@ -25,19 +25,16 @@ void write_blocks(const int* first_rows, const GroupArgs& args, std::int64_t mos
 }  // namespace
 
 Routing group_by_expert(Exec& exec, const Tensor& experts, const GroupArgs& args) {
-  const std::int64_t num_chosen = experts.extent(1), num_rows = experts.extent(0) * num_chosen;
-  const std::int64_t most_blocks = most_expert_blocks(num_rows, args);
-  Routing routing = {.tokens = exec.allocate(DType::kInt32, {num_rows}),
-                     .places = exec.allocate(DType::kInt32, experts.shape()),
-                     .blocks = exec.allocate(DType::kInt32, {most_blocks, 3}),
-                     .block_rows = args.block_rows};
+  const std::int64_t num_chosen = experts.extent(1), num_rows = experts.shape().num_elements();
+  Routing routing = allocate_routing(exec, experts, args);
   const auto* expert_of = experts.data<std::int32_t>();
   std::array<int, kMostExperts + 1> first_rows = {};
   for (std::int64_t pair = 0; pair < num_rows; ++pair) ++first_rows[expert_of[pair] + 1];
   for (int expert = 0; expert < args.num_experts; ++expert) {
     first_rows[expert + 1] += first_rows[expert];
   }
-  write_blocks(first_rows.data(), args, most_blocks, routing.blocks.data<std::int32_t>());
+  write_blocks(first_rows.data(), args, routing.blocks.extent(0),
+               routing.blocks.data<std::int32_t>());
   auto* tokens = routing.tokens.data<std::int32_t>();
   auto* place = routing.places.data<std::int32_t>();
   for (std::int64_t t = 0; t < experts.extent(0); ++t) {

@@ -13,8 +13,6 @@ namespace {
 constexpr std::int64_t kTileBytesPerPass = std::int64_t{832} << 10;
 // The best of 0.5 to 4 MB on AMX, where products write more at a time, and read x more often.
 constexpr std::int64_t kTileBytesPerAmxPass = std::int64_t{1152} << 10;
-// Multiply-adds worth a fork: about a microsecond of one core.
-constexpr std::int64_t kForkWork = 1 << 17;
 // Values of x worth a fork: a core rounds one or two per nanosecond if other cores wrote them.
 constexpr std::int64_t kForkRounding = 1 << 12;
 // With at least so many rows per thread, each thread gets a block of its own. It then reads all

@@ -8,6 +8,9 @@
 
 namespace pagoda::cpu {
 
+// Multiply-adds worth a fork: about a microsecond of one core.
+inline constexpr std::int64_t kForkWork = 1 << 17;
+
 // Rows of x in the layout of one kernel: tiles of equal height, one after the other.
 struct RowTiles {
   const LinearKernels* kernels = nullptr;
