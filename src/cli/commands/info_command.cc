@@ -183,7 +183,7 @@ Result<ModelConfig> print_checkpoint(const std::string& name) {
     if (tensor.ok()) num_parameters += tensor->shape.num_elements();
   }
   // A config that is not supported is an error behind what is known of the file.
-  const Result<ModelConfig> config = read_model_config(checkpoint);
+  Result<ModelConfig> config = read_model_config(checkpoint);
   const std::int64_t num_idle = config.ok() ? config->num_idle_parameters() : 0;
   const std::string of_token =
       num_idle == 0 ? ""
