@@ -19,16 +19,20 @@ SEED = 20261120
 # Where a block's f16 scales stand. Everything else in a block may be any bits.
 SCALES_AT = {
     "Q4_0": (0,), "Q4_1": (0, 2), "Q5_0": (0,), "Q5_1": (0, 2), "Q8_0": (0,),
-    "Q2_K": (80, 82), "Q3_K": (108,), "Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208,), "IQ4_NL": (0,), "IQ4_XS": (0,),
+    "Q2_K": (80, 82), "Q3_K": (108,), "Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208,), "IQ4_NL": (0,), "IQ4_XS": (0,), "MXFP4": (),
 }  # fmt: skip
 QUANTISED = ("Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1")
 # Normal, negative, subnormal as f16, and zero.
 SCALES = (0.0123, -0.37, 3e-6, 0.0)
+# Exponents of MXFP4's powers: a usual one, the two that are subnormal in float32, and the largest of a finite block.
+EXPONENTS = (123, 0, 1, 252)
 
 
 def random_block(rng, name, which):
     _, num_bytes = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[name]]
     block = rng.integers(0, 256, num_bytes, dtype=np.uint8)
+    if name == "MXFP4":
+        block[0] = EXPONENTS[which % len(EXPONENTS)]
     for place in SCALES_AT[name]:
         scale = np.float16(SCALES[which % len(SCALES)] * rng.uniform(0.5, 1.5))
         block[place : place + 2] = np.frombuffer(scale.tobytes(), dtype=np.uint8)

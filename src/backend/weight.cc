@@ -18,6 +18,7 @@ Status check_part(const HostTensor& part, std::int64_t cols) {
                             part.shape[1]);
   }
   if (part.format == WeightFormat::kAffine) return check_affine(part);
+  if (part.mxfp4) return check_mxfp4(part);
   if (cols % traits.block_size != 0) {
     return invalid_argument("[weight] tensor {}: expected a multiple of {} columns in {}, got {}",
                             part.name, traits.block_size, traits.name, cols);

@@ -22,7 +22,8 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr WeightFormat kFormats[] = {WeightFormat::kF32,  WeightFormat::kF16,  WeightFormat::kBF16,
-                                     WeightFormat::kQ8_0, WeightFormat::kQ4_0, WeightFormat::kQ4_1};
+                                     WeightFormat::kQ8_0, WeightFormat::kQ4_0, WeightFormat::kQ4_1,
+                                     WeightFormat::kMXFP4};
 
 // Counts the bytes that are released.
 class FakeStorage final : public HostStorage {
@@ -260,6 +261,44 @@ TEST(PrepareWeight, ReferenceReadsAffineGroupsAsTheirCodecDoes) {
       EXPECT_EQ(static_cast<std::int64_t>(storage.released), num_bytes(parts[1]));
     }
   }
+}
+
+// Returns a matrix in MXFP4 with its scales apart from its codes.
+HostTensor with_scales_apart(const HostTensor& matrix) {
+  auto codes = std::make_shared<FakeStorage>(), scales = std::make_shared<FakeStorage>();
+  for (std::int64_t row = 0; row < matrix.shape[0]; ++row) {
+    for (std::int64_t b = 0; b < matrix.shape[1] / BlockMXFP4::kValues; ++b) {
+      const BlockMXFP4 block = mxfp4_block(matrix, row, b);
+      const auto code = [&](int i) { return block.nibbles[i % 16] >> (i / 16 * 4) & 15; };
+      for (int i = 0; i < BlockMXFP4::kValues; i += 2)
+        codes->bytes.push_back(static_cast<std::byte>(code(i) | code(i + 1) << 4));
+      scales->bytes.push_back(static_cast<std::byte>(block.exponent));
+    }
+  }
+  HostTensor apart = matrix;
+  apart.bytes = codes->bytes;
+  apart.storage = codes;
+  apart.mxfp4 = Mxfp4Scales{.scales = scales->bytes, .storage = scales};
+  return apart;
+}
+
+TEST(PrepareWeight, ScalesOfMxfp4MayStandApart) {
+  const Matrix matrix = make_matrix(WeightFormat::kMXFP4, 37, 96);
+  const HostTensor apart = with_scales_apart(matrix.tensor);
+  for (const Backend backend : {Backend::kReference, Backend::kCpu}) {
+    const auto exec = exec_of(backend);
+    const Weight joined = prepare_weight(*exec, {&matrix.tensor, 1}).value();
+    const Weight weight = prepare_weight(*exec, {&apart, 1}).value();
+    EXPECT_EQ(weight.packed->num_bytes(), joined.packed->num_bytes());
+    for (std::int64_t row = 0; row < weight.rows; ++row)
+      EXPECT_EQ(read_row(*exec, weight, row), read_row(*exec, joined, row));
+  }
+  const auto& released = static_cast<const FakeStorage&>(*apart.mxfp4->storage).released;
+  EXPECT_EQ(released, 2 * apart.mxfp4->scales.size()) << "by each backend";
+  HostTensor cut = apart;
+  cut.mxfp4->scales = cut.mxfp4->scales.first(7);
+  EXPECT_EQ(prepare_weight(*exec_of(Backend::kCpu), {&cut, 1}).status().message(),
+            "[mxfp4] tensor layer.weight: expected 111 bytes of scales, got 7");
 }
 
 TEST(PrepareWeight, SaysWhatIsWrongWithAffineGroups) {

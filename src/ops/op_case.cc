@@ -113,6 +113,9 @@ void put_scales(WeightFormat format, std::byte* block, const BlockNumbers& numbe
       return put_f16(block + offsetof(BlockQ6_K, scale), sign * unit / (32 * 128));
     case WeightFormat::kIQ4_XS:
       return put_f16(block, sign * unit / (128 * 32));
+    case WeightFormat::kMXFP4:
+      *block = static_cast<std::byte>(numbers.sign > 0 ? 124 : 125);
+      return;
     case WeightFormat::kAffine:
       break;
   }

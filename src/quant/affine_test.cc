@@ -204,9 +204,9 @@ TEST(AffineTensorTest, SaysWhatIsWrong) {
     return status.message();
   };
   EXPECT_EQ(error([](HostTensor& t) { t.affine.reset(); }),
-            "[affine] tensor layer.weight: expected a matrix of affine groups, got 3 x 64");
+            "[affine] tensor layer.weight: expected rows of affine groups, got 3 x 64");
   EXPECT_EQ(error([](HostTensor& t) { t.shape = {192}; }),
-            "[affine] tensor layer.weight: expected a matrix of affine groups, got 192");
+            "[affine] tensor layer.weight: expected rows of affine groups, got 192");
   EXPECT_EQ(error([](HostTensor& t) {
               t.shape = {3, 48};
             }),

@@ -63,10 +63,11 @@ BlockNumbers block_numbers(WeightFormat format) {
       return numbers_of_block<BlockIQ4_NL>();
     case WeightFormat::kIQ4_XS:
       return numbers_of_block<BlockIQ4_XS>();
+    case WeightFormat::kMXFP4:
     case WeightFormat::kAffine:
       break;
   }
-  PAGODA_CHECK(false, "[quant] affine groups have arrays of their own");
+  PAGODA_CHECK(false, "[quant] a format whose blocks have no numbers of a plain format");
   return {};
 }
 

@@ -17,7 +17,7 @@ struct BlockNumbers {
 };
 
 // Returns the place of the numbers in a format's blocks. REQUIRES: the format is not kAffine, whose
-// scales and biases are separate arrays.
+// scales and biases are separate arrays, nor kMXFP4, whose scales are exponents.
 BlockNumbers block_numbers(WeightFormat format);
 
 }  // namespace pagoda

@@ -1,11 +1,13 @@
 #include "quant/host_tensor.h"
 
+#include <cstring>
+
 namespace pagoda {
 namespace {
 
 Status check_array(const HostTensor& tensor, const char* what, std::span<const std::byte> bytes,
                    std::int64_t row_bytes) {
-  const std::int64_t expected = tensor.shape[0] * row_bytes;
+  const std::int64_t expected = tensor.shape.num_elements() / tensor.shape[-1] * row_bytes;
   if (static_cast<std::int64_t>(bytes.size()) == expected) return ok_status();
   return invalid_argument("[affine] tensor {}: expected {} bytes of {}, got {}", tensor.name,
                           expected, what, bytes.size());
@@ -22,11 +24,14 @@ std::string format_name(const HostTensor& tensor) {
 std::int64_t num_bytes(const HostTensor& tensor) {
   std::size_t bytes = tensor.bytes.size();
   if (tensor.affine) bytes += tensor.affine->scales.size() + tensor.affine->biases.size();
+  if (tensor.mxfp4) bytes += tensor.mxfp4->scales.size();
   return static_cast<std::int64_t>(bytes);
 }
 
 void release_pages(const HostTensor& tensor) {
   if (tensor.storage) tensor.storage->release_pages(tensor.bytes);
+  if (tensor.mxfp4 && tensor.mxfp4->storage)
+    tensor.mxfp4->storage->release_pages(tensor.mxfp4->scales);
   if (!tensor.affine) return;
   const AffineGroups& groups = *tensor.affine;
   if (groups.scales_storage) groups.scales_storage->release_pages(groups.scales);
@@ -34,8 +39,8 @@ void release_pages(const HostTensor& tensor) {
 }
 
 Status check_affine(const HostTensor& tensor) {
-  if (!tensor.affine || tensor.shape.rank() != 2 || tensor.shape[0] <= 0 || tensor.shape[1] <= 0) {
-    return invalid_argument("[affine] tensor {}: expected a matrix of affine groups, got {}",
+  if (!tensor.affine || tensor.shape.rank() < 2 || tensor.shape.num_elements() <= 0) {
+    return invalid_argument("[affine] tensor {}: expected rows of affine groups, got {}",
                             tensor.name, to_string(tensor.shape));
   }
   const AffineGroups& groups = *tensor.affine;
@@ -46,7 +51,7 @@ Status check_affine(const HostTensor& tensor) {
         "bits in groups of {}",
         tensor.name, layout.bits, layout.group_size);
   }
-  const std::int64_t cols = tensor.shape[1];
+  const std::int64_t cols = tensor.shape[-1];
   if (cols % layout.group_size != 0) {
     return invalid_argument("[affine] tensor {}: expected a multiple of {} columns, got {}",
                             tensor.name, layout.group_size, cols);
@@ -58,12 +63,52 @@ Status check_affine(const HostTensor& tensor) {
   return check_array(tensor, "biases", groups.biases, affine_scale_bytes(layout, cols));
 }
 
+Status check_mxfp4(const HostTensor& tensor) {
+  constexpr std::int64_t kBlock = BlockMXFP4::kValues;
+  const Shape& shape = tensor.shape;
+  if (!tensor.mxfp4 || shape.rank() < 2 || shape.num_elements() == 0 || shape[-1] % kBlock != 0) {
+    return invalid_argument("[mxfp4] tensor {}: expected rows of whole blocks of {} values, got {}",
+                            tensor.name, kBlock, to_string(shape));
+  }
+  const std::int64_t num_blocks = shape[-1] / kBlock;
+  const std::int64_t rows = (shape.num_elements() / shape[-1] - 1) * tensor.mxfp4->row_step + 1;
+  const auto check = [&](const char* what, std::size_t bytes, std::int64_t of_block) -> Status {
+    const std::int64_t expected = rows * num_blocks * of_block;
+    if (static_cast<std::int64_t>(bytes) == expected) return ok_status();
+    return invalid_argument("[mxfp4] tensor {}: expected {} bytes of {}, got {}", tensor.name,
+                            expected, what, bytes);
+  };
+  PAGODA_RETURN_IF_ERROR(check("codes", tensor.bytes.size(), kBlock / 2));
+  return check("scales", tensor.mxfp4->scales.size(), 1);
+}
+
+BlockMXFP4 mxfp4_block(const HostTensor& tensor, std::int64_t row, std::int64_t block) {
+  constexpr int kHalf = BlockMXFP4::kValues / 2;
+  const std::int64_t num_blocks = tensor.shape[-1] / BlockMXFP4::kValues;
+  BlockMXFP4 result;
+  if (!tensor.mxfp4) {
+    const auto at = static_cast<std::size_t>(row * num_blocks + block) * sizeof(result);
+    std::memcpy(&result, tensor.bytes.data() + at, sizeof(result));
+    return result;
+  }
+  const std::int64_t at = row * tensor.mxfp4->row_step * num_blocks + block;
+  const std::byte* const pairs = tensor.bytes.data() + at * kHalf;
+  const auto element = [&](int i) {
+    return std::to_integer<int>(pairs[i / 2]) >> (4 * (i % 2)) & 15;
+  };
+  result.exponent = std::to_integer<std::uint8_t>(tensor.mxfp4->scales[at]);
+  for (int i = 0; i < kHalf; ++i) {
+    result.nibbles[i] = static_cast<std::uint8_t>(element(i) | element(i + kHalf) << 4);
+  }
+  return result;
+}
+
 AffineRow affine_row(const HostTensor& tensor, std::int64_t row) {
   const AffineGroups& groups = *tensor.affine;
   const auto code_bytes =
-      static_cast<std::size_t>(affine_code_bytes(groups.layout, tensor.shape[1]));
+      static_cast<std::size_t>(affine_code_bytes(groups.layout, tensor.shape[-1]));
   const auto scale_bytes =
-      static_cast<std::size_t>(affine_scale_bytes(groups.layout, tensor.shape[1]));
+      static_cast<std::size_t>(affine_scale_bytes(groups.layout, tensor.shape[-1]));
   const auto at = static_cast<std::size_t>(row);
   return {.layout = groups.layout,
           .codes = tensor.bytes.subspan(at * code_bytes, code_bytes),

@@ -10,6 +10,7 @@
 #include "core/shape.h"
 #include "core/status.h"
 #include "quant/affine.h"
+#include "quant/mxfp4.h"
 #include "quant/weight_format.h"
 
 namespace pagoda {
@@ -23,7 +24,7 @@ class HostStorage {
   virtual void release_pages(std::span<const std::byte> bytes) const {}
 };
 
-// The scales and biases of a matrix of affine groups, both [rows, cols / group_size]. They are
+// The scales and biases of rows of affine groups, both [rows, cols / group_size]. They are
 // stored beside its codes, perhaps in different files.
 struct AffineGroups {
   AffineLayout layout;
@@ -33,6 +34,17 @@ struct AffineGroups {
   std::shared_ptr<const HostStorage> biases_storage;
 };
 
+// The scales of a tensor in MXFP4 that are stored beside its codes, as gpt-oss and MLX have them. A
+// row of codes is [cols / 2] bytes with the even element of a pair in the low nibble. A row of scales
+// is [cols / 32] bytes. For tensors of three extents, rows are those of all matrices.
+struct Mxfp4Scales {
+  std::span<const std::byte> scales;
+  std::shared_ptr<const HostStorage> storage;
+  // From a row of the tensor to its next, in rows of both arrays. It is 2 if rows of a gate and of
+  // an up part take turns.
+  std::int64_t row_step = 1;
+};
+
 // Row-major, the innermost extent last: a linear layer's weight is [out_features, in_features], as
 // Hugging Face has it. The loader has checked that `bytes` is exactly as long as format and shape
 // say. They may be unaligned (safetensors promises nothing): read them with memcpy.
@@ -40,9 +52,10 @@ struct HostTensor {
   std::string name;  // canonical, as Hugging Face names it: "model.layers.3.mlp.up_proj.weight"
   WeightFormat format = WeightFormat::kF32;
   Shape shape;                       // of the values, not of the stored arrays
-  std::span<const std::byte> bytes;  // for kAffine, only the codes
+  std::span<const std::byte> bytes;  // only the codes, if there is `affine` or `mxfp4`
   std::shared_ptr<const HostStorage> storage;
   std::optional<AffineGroups> affine;  // present for kAffine alone
+  std::optional<Mxfp4Scales> mxfp4;    // absent: blocks of kMXFP4 have their scales
 };
 
 // Returns the name of a tensor's format: "Q4_1", "affine 4-bit, groups of 64".
@@ -54,9 +67,17 @@ std::int64_t num_bytes(const HostTensor& tensor);
 // Releases all of the tensor's pages.
 void release_pages(const HostTensor& tensor);
 
-// Checks a tensor of kAffine. kInvalidArgument: no matrix, widths that affine.h does not know, or
+// Checks a tensor of kAffine, a matrix or several. kInvalidArgument: no matrix, widths that affine.h does not know, or
 // an array that is not as long as shape and layout say.
 Status check_affine(const HostTensor& tensor);
+
+// Checks a tensor with Mxfp4Scales: rows of whole blocks, and arrays as long as its shape says.
+// Errors are kInvalidArgument.
+Status check_mxfp4(const HostTensor& tensor);
+
+// Returns block `block` of row `row`, with its scale, of a tensor in MXFP4. REQUIRES: rows of whole
+// blocks.
+BlockMXFP4 mxfp4_block(const HostTensor& tensor, std::int64_t row, std::int64_t block);
 
 // Returns row `row` of a tensor. REQUIRES: check_affine() accepts the tensor.
 AffineRow affine_row(const HostTensor& tensor, std::int64_t row);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "quant/block_numbers.h"
+#include "quant/mxfp4.h"
 #include "quant/owned_bytes.h"
 
 namespace pagoda {
@@ -23,6 +24,10 @@ std::span<Byte> row_of(std::span<Byte> bytes, std::int64_t row, std::int64_t row
   return bytes.subspan(static_cast<std::size_t>(row * row_bytes),
                        static_cast<std::size_t>(row_bytes));
 }
+
+// The exponents of MXFP4's normal powers. 255 stands for no number in the format's standard.
+constexpr int kLeastMxfp4 = 2;
+constexpr int kMostMxfp4 = 254;
 
 // Finds the exponents that are exact for numbers of a plain format.
 class NumberExtremes {
@@ -115,6 +120,13 @@ void scale_groups(const HostTensor& tensor, std::span<const int> exponents,
 
 void read_row(const HostTensor& tensor, std::int64_t row, float* values) {
   if (tensor.affine) return dequantize_affine_row(affine_row(tensor, row), values);
+  if (tensor.mxfp4) {
+    for (std::int64_t b = 0; b < width_of(tensor) / BlockMXFP4::kValues; ++b) {
+      const BlockMXFP4 block = mxfp4_block(tensor, row, b);
+      dequantize_mxfp4(std::as_bytes(std::span(&block, 1)), values + b * BlockMXFP4::kValues);
+    }
+    return;
+  }
   const std::int64_t row_bytes = packed_bytes(tensor.format, width_of(tensor));
   traits_of(tensor.format).dequantize(row_of(tensor.bytes, row, row_bytes), values);
 }
@@ -127,12 +139,22 @@ ExponentRange exact_exponents(const HostTensor& tensor, std::int64_t row) {
     return range;
   }
   const std::int64_t width = width_of(tensor);
-  if (width % traits_of(tensor.format).block_size != 0) return {.least = 0, .most = 0};
+  if (width % traits_of(tensor.format).block_size != 0 || tensor.mxfp4)
+    return {.least = 0, .most = 0};
   ExponentRange range;
-  for_numbers(tensor.format, row_of(tensor.bytes, row, packed_bytes(tensor.format, width)),
-              [&](WeightFormat format, std::span<const std::byte> numbers) {
-                range.intersect(range_of(format, numbers));
-              });
+  const std::span<const std::byte> bytes =
+      row_of(tensor.bytes, row, packed_bytes(tensor.format, width));
+  if (tensor.format == WeightFormat::kMXFP4) {
+    for (std::size_t at = 0; at < bytes.size(); at += sizeof(BlockMXFP4)) {
+      const int exponent = std::to_integer<int>(bytes[at]);
+      range.intersect({.least = std::min(kLeastMxfp4 - exponent, 0),
+                       .most = std::max(kMostMxfp4 - exponent, 0)});
+    }
+    return range;
+  }
+  for_numbers(tensor.format, bytes, [&](WeightFormat format, std::span<const std::byte> numbers) {
+    range.intersect(range_of(format, numbers));
+  });
   return range;
 }
 
@@ -148,15 +170,39 @@ HostTensor scale_rows(const HostTensor& tensor, std::span<const int> exponents) 
   const std::int64_t row_bytes = packed_bytes(tensor.format, width_of(tensor));
   for (std::size_t row = 0; row < exponents.size(); ++row) {
     if (exponents[row] == 0) continue;
-    for_numbers(tensor.format,
-                row_of(std::span(copy->bytes), static_cast<std::int64_t>(row), row_bytes),
-                [&](WeightFormat format, std::span<std::byte> numbers) {
-                  scale(format, numbers, exponents[row]);
-                });
+    const std::span<std::byte> bytes =
+        row_of(std::span(copy->bytes), static_cast<std::int64_t>(row), row_bytes);
+    if (tensor.format == WeightFormat::kMXFP4) {
+      for (std::size_t at = 0; at < bytes.size(); at += sizeof(BlockMXFP4)) {
+        bytes[at] = static_cast<std::byte>(std::to_integer<int>(bytes[at]) + exponents[row]);
+      }
+      continue;
+    }
+    for_numbers(tensor.format, bytes, [&](WeightFormat format, std::span<std::byte> numbers) {
+      scale(format, numbers, exponents[row]);
+    });
   }
   scaled.bytes = copy->bytes;
   scaled.storage = std::move(copy);
   return scaled;
+}
+
+HostTensor rows_in_turn(const HostTensor& tensor, std::int64_t first, std::int64_t step) {
+  const std::int64_t rows = tensor.shape[0];
+  PAGODA_CHECK(tensor.mxfp4 && tensor.mxfp4->row_step == 1 && rows % step == 0 && first < step,
+               "[tensor_rows] rows that do not take turns");
+  const auto part = [&](std::span<const std::byte> bytes) {
+    const std::size_t row_bytes = bytes.size() / static_cast<std::size_t>(rows);
+    const std::size_t last = static_cast<std::size_t>(rows - step + first);
+    return bytes.subspan(static_cast<std::size_t>(first) * row_bytes,
+                         (last - static_cast<std::size_t>(first) + 1) * row_bytes);
+  };
+  HostTensor turn = tensor;
+  turn.shape = {rows / step, tensor.shape[1]};
+  turn.bytes = part(tensor.bytes);
+  turn.mxfp4->scales = part(tensor.mxfp4->scales);
+  turn.mxfp4->row_step = step;
+  return turn;
 }
 
 HostTensor slice_rows(const HostTensor& tensor, std::int64_t first, std::int64_t count) {
@@ -174,6 +220,10 @@ HostTensor slice_rows(const HostTensor& tensor, std::int64_t first, std::int64_t
   if (slice.affine) {
     slice.affine->scales = part(tensor.affine->scales);
     slice.affine->biases = part(tensor.affine->biases);
+  }
+  if (slice.mxfp4) {
+    PAGODA_CHECK(slice.mxfp4->row_step == 1, "[tensor_rows] a slice of rows in turn");
+    slice.mxfp4->scales = part(tensor.mxfp4->scales);
   }
   return slice;
 }

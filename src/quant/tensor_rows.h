@@ -32,14 +32,18 @@ struct ExponentRange {
   bool operator==(const ExponentRange&) const = default;
 };
 
-// Returns the exponents that are exact for row `row`. Only 0 is, if a number is not finite or if
-// the row does not have whole blocks of its own. float32 and bfloat16 numbers stay normal, because
+// Returns the exponents that are exact for row `row`. Only 0 is, if a number is not finite, if
+// the row does not have whole blocks of its own, or with Mxfp4Scales. float32 and bfloat16 numbers stay normal, because
 // some devices treat subnormal numbers as zeros.
 ExponentRange exact_exponents(const HostTensor& tensor, std::int64_t row);
 
 // Returns the tensor with row i times 2^exponents[i], in memory of its own. Codes of affine groups
 // are shared with the source. REQUIRES: exponents [rows], each exact for its row.
 HostTensor scale_rows(const HostTensor& tensor, std::span<const int> exponents);
+
+// Returns every `step`-th row of a matrix with Mxfp4Scales from row `first` on, as a view. REQUIRES:
+// a multiple of `step` rows, and rows that follow one another.
+HostTensor rows_in_turn(const HostTensor& tensor, std::int64_t first, std::int64_t step);
 
 // Returns `count` rows from row `first` on, as a view of the tensor's bytes. REQUIRES: rows of
 // whole blocks.

@@ -5,6 +5,7 @@
 #include "core/check.h"
 #include "quant/iq4_nl.h"
 #include "quant/iq4_xs.h"
+#include "quant/mxfp4.h"
 #include "quant/plain.h"
 #include "quant/q2_k.h"
 #include "quant/q3_k.h"
@@ -43,6 +44,7 @@ const WeightFormatTraits& traits_of(WeightFormat format) {
       {"Q6_K", BlockQ6_K::kValues, sizeof(BlockQ6_K), dequantize_q6_k, nullptr},
       {"IQ4_NL", BlockIQ4_NL::kValues, sizeof(BlockIQ4_NL), dequantize_iq4_nl, nullptr},
       {"IQ4_XS", BlockIQ4_XS::kValues, sizeof(BlockIQ4_XS), dequantize_iq4_xs, nullptr},
+      {"MXFP4", BlockMXFP4::kValues, sizeof(BlockMXFP4), dequantize_mxfp4, nullptr},
       {"affine", 1, 0, no_codec, nullptr},
   };
   static_assert(std::size(kWeightFormats) + 1 == std::size(kTraits));

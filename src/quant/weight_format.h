@@ -28,16 +28,17 @@ enum class WeightFormat : std::uint8_t {
   kQ6_K,
   kIQ4_NL,
   kIQ4_XS,
+  kMXFP4,
   // MLX's groups: codes, scales and biases are three arrays, which HostTensor::affine describes and
   // quant/affine.h decodes. The traits have only the format's name.
   kAffine,
 };
 // The formats with a codec of their own, in the order of the enumerators.
 inline constexpr WeightFormat kWeightFormats[] = {
-    WeightFormat::kF32,  WeightFormat::kF16,    WeightFormat::kBF16,  WeightFormat::kQ8_0,
-    WeightFormat::kQ4_0, WeightFormat::kQ4_1,   WeightFormat::kQ5_0,  WeightFormat::kQ5_1,
-    WeightFormat::kQ2_K, WeightFormat::kQ3_K,   WeightFormat::kQ4_K,  WeightFormat::kQ5_K,
-    WeightFormat::kQ6_K, WeightFormat::kIQ4_NL, WeightFormat::kIQ4_XS};
+    WeightFormat::kF32,  WeightFormat::kF16,    WeightFormat::kBF16,   WeightFormat::kQ8_0,
+    WeightFormat::kQ4_0, WeightFormat::kQ4_1,   WeightFormat::kQ5_0,   WeightFormat::kQ5_1,
+    WeightFormat::kQ2_K, WeightFormat::kQ3_K,   WeightFormat::kQ4_K,   WeightFormat::kQ5_K,
+    WeightFormat::kQ6_K, WeightFormat::kIQ4_NL, WeightFormat::kIQ4_XS, WeightFormat::kMXFP4};
 
 struct WeightFormatTraits {
   std::string_view name;  // as GGUF and the command line spell it: "Q4_1"

@@ -14,9 +14,14 @@ std::string_view module_of(std::string_view name) {
 }
 
 Status check_matrix(const HostTensor& tensor) {
-  if (tensor.shape.rank() == 2 && tensor.shape[0] > 0 && tensor.shape[1] > 0) return ok_status();
+  const bool is_one = tensor.shape.rank() == 2 || tensor.shape.rank() == 3;
+  if (is_one && tensor.shape.num_elements() > 0) return ok_status();
   return unsupported("[checkpoint] tensor {}: expected a matrix of affine groups, got {}",
                      printable(tensor.name), to_string(tensor.shape));
+}
+
+std::int64_t rows_of(const HostTensor& tensor) {
+  return tensor.shape.num_elements() / tensor.shape[-1];
 }
 
 // Checks scales or biases: they must be [rows, groups] of a plain type.
@@ -31,9 +36,9 @@ Status check_numbers(const HostTensor& codes, const StoredTensor* numbers, const
                        numbers->unsupported);
   }
   PAGODA_RETURN_IF_ERROR(check_matrix(numbers->tensor));
-  if (numbers->tensor.shape[0] == codes.shape[0]) return ok_status();
-  return data_loss("[checkpoint] tensor {}: expected {} rows, got {}", name, codes.shape[0],
-                   numbers->tensor.shape[0]);
+  if (rows_of(numbers->tensor) == rows_of(codes)) return ok_status();
+  return data_loss("[checkpoint] tensor {}: expected {} rows, got {}", name, rows_of(codes),
+                   rows_of(numbers->tensor));
 }
 
 Status check_alike(const HostTensor& scales, const HostTensor& biases) {
@@ -46,8 +51,8 @@ Status check_alike(const HostTensor& scales, const HostTensor& biases) {
 }
 
 // Returns the widths of a matrix with `groups` groups per row, from the config and the codes.
-Result<AffineWidths> widths_of(const HostTensor& codes, std::int64_t groups,
-                               const AffineConfig& config) {
+Result<MlxWidths> widths_of(const HostTensor& codes, std::int64_t groups,
+                            const MlxQuantization& config) {
   const auto named = config.modules.find(module_of(codes.name));
   const bool is_named = named != config.modules.end();
   if (is_named && !named->second) {
@@ -55,8 +60,8 @@ Result<AffineWidths> widths_of(const HostTensor& codes, std::int64_t groups,
         "[checkpoint] tensor {}: expected it unquantised, as config.json says, got U32 codes",
         printable(codes.name));
   }
-  AffineWidths widths = is_named ? *named->second : config.widths;
-  const std::int64_t words = codes.shape[1];
+  MlxWidths widths = is_named ? *named->second : config.widths;
+  const std::int64_t words = codes.shape[-1];
   const std::int64_t bits = words * 32 / (groups * widths.group_size);
   const AffineLayout derived{.bits = static_cast<int>(bits), .group_size = widths.group_size};
   if (!is_named && bits <= 8 && is_affine_layout(derived)) widths.bits = derived.bits;
@@ -71,7 +76,7 @@ Result<AffineWidths> widths_of(const HostTensor& codes, std::int64_t groups,
 
 }  // namespace
 
-Result<HostTensor> join_affine(const AffineParts& parts, const AffineConfig& config) {
+Result<HostTensor> join_affine(const AffineParts& parts, const MlxQuantization& config) {
   HostTensor matrix = parts.codes->tensor;
   PAGODA_RETURN_IF_ERROR(check_matrix(matrix));
   PAGODA_RETURN_IF_ERROR(check_numbers(matrix, parts.scales, ".scales"));
@@ -79,9 +84,9 @@ Result<HostTensor> join_affine(const AffineParts& parts, const AffineConfig& con
   const HostTensor& scales = parts.scales->tensor;
   const HostTensor& biases = parts.biases->tensor;
   PAGODA_RETURN_IF_ERROR(check_alike(scales, biases));
-  PAGODA_ASSIGN_OR_RETURN(const AffineWidths widths, widths_of(matrix, scales.shape[1], config));
+  PAGODA_ASSIGN_OR_RETURN(const MlxWidths widths, widths_of(matrix, scales.shape[-1], config));
   matrix.format = WeightFormat::kAffine;
-  matrix.shape.set(1, scales.shape[1] * widths.group_size);
+  matrix.shape.set(-1, scales.shape[-1] * widths.group_size);
   matrix.affine = AffineGroups{.layout = {.bits = widths.bits,
                                           .group_size = widths.group_size,
                                           .scale_format = scales.format},

@@ -32,7 +32,7 @@ struct Stored {
       if (stored.tensor.name.ends_with(".biases")) biases = stored;
     }
   }
-  Result<HostTensor> join(const AffineConfig& config) const {
+  Result<HostTensor> join(const MlxQuantization& config) const {
     return join_affine({.codes = &codes, .scales = &scales, .biases = &biases}, config);
   }
 
@@ -41,7 +41,7 @@ struct Stored {
   StoredTensor codes, scales, biases;
 };
 
-AffineConfig config_of(int bits, int group_size) {
+MlxQuantization config_of(int bits, int group_size) {
   return {.widths = {.bits = bits, .group_size = group_size}, .modules = {}};
 }
 
@@ -77,8 +77,8 @@ TEST(JoinAffineTest, ShapesSayTheBitsOfAModuleThatTheConfigDoesNotName) {
 }
 
 TEST(JoinAffineTest, AModuleHasTheWidthsUnderItsName) {
-  AffineConfig config = config_of(4, 64);
-  config.modules[kName] = AffineWidths{.bits = 8, .group_size = 32};
+  MlxQuantization config = config_of(4, 64);
+  config.modules[kName] = MlxWidths{.bits = 8, .group_size = 32};
   const Stored eight({.bits = 8, .group_size = 32});
   EXPECT_TRUE(eight.join(config).ok()) << eight.join(config).status().message();
   const Status four = Stored(kLayout).join(config).status();
@@ -90,6 +90,20 @@ TEST(JoinAffineTest, AModuleHasTheWidthsUnderItsName) {
   EXPECT_EQ(eight.join(config).status().message(),
             "[checkpoint] tensor model.layers.0.mlp.up_proj.weight: expected it unquantised, as "
             "config.json says, got U32 codes");
+}
+
+TEST(JoinAffineTest, MatricesOfExpertsAreStacked) {
+  Stored s(kLayout, /*rows=*/6);
+  s.codes.tensor.shape = {2, 3, 16};
+  s.scales.tensor.shape = s.biases.tensor.shape = {2, 3, 4};
+  const auto joined = s.join(config_of(4, 32));
+  ASSERT_TRUE(joined.ok()) << joined.status().message();
+  EXPECT_EQ(joined->shape, (Shape{2, 3, 128}));
+  std::vector<float> row(128);
+  for (std::int64_t i = 0; i < 6; ++i) {
+    dequantize_affine_row(affine_row(*joined, i), row.data());
+    for (std::int64_t j = 0; j < 128; ++j) EXPECT_NEAR(row[j], s.values[i * 128 + j], 0.06);
+  }
 }
 
 struct MalformedTensor {
@@ -128,13 +142,19 @@ const MalformedTensor kMalformed[] = {
      StatusCode::kDataLoss,
      "[checkpoint] tensor model.layers.0.mlp.up_proj.biases: expected 3 x 4 BF16 as its scales, "
      "got 3 x 4 F16"},
-    {"CodesOfThreeDimensions",
+    {"CodesOfFourDimensions",
      [](Stored& s) {
-       s.codes.tensor.shape = {3, 4, 4};
+       s.codes.tensor.shape = {3, 2, 2, 4};
      },
      StatusCode::kUnsupported,
      "[checkpoint] tensor model.layers.0.mlp.up_proj.weight: expected a matrix of affine groups, "
-     "got 3 x 4 x 4"},
+     "got 3 x 2 x 2 x 4"},
+    {"CodesOfMoreMatrices",
+     [](Stored& s) {
+       s.codes.tensor.shape = {3, 4, 4};
+     },
+     StatusCode::kDataLoss,
+     "[checkpoint] tensor model.layers.0.mlp.up_proj.scales: expected 12 rows, got 3"},
     {"NoCodes",
      [](Stored& s) {
        s.codes.tensor.shape = {3, 0};

@@ -8,6 +8,7 @@
 #include "core/log.h"
 #include "weights/affine_tensor.h"
 #include "weights/mapped_file.h"
+#include "weights/mxfp4_tensor.h"
 #include "weights/name_map.h"
 #include "weights/printable.h"
 #include "weights/safetensors.h"
@@ -20,6 +21,8 @@ constexpr std::size_t kMaxConfigBytes = 16 << 20;  // real ones have a few kilob
 constexpr std::string_view kWeight = ".weight";
 constexpr std::string_view kScales = ".scales";
 constexpr std::string_view kBiases = ".biases";
+constexpr std::string_view kMxfp4Blocks = "_blocks";  // gpt-oss's names
+constexpr std::string_view kMxfp4Scales = "_scales";
 
 // Returns "model.norm" of "model.norm.weight"; empty for a name that ends otherwise.
 std::string_view module_of(std::string_view name, std::string_view suffix) {
@@ -32,6 +35,10 @@ std::string join(std::string_view module, std::string_view suffix) {
 
 bool is_codes(const StoredTensor& stored) {
   return stored.is_words && stored.tensor.name.ends_with(kWeight);
+}
+
+bool is_mxfp4_blocks(const StoredTensor& stored) {
+  return stored.is_bytes && stored.tensor.name.ends_with(kMxfp4Blocks);
 }
 
 std::string config_path(const std::string& folder) {
@@ -54,16 +61,16 @@ void warn_of_adapter(const std::string& folder) {
 }
 
 // Reads the affine groups that the folder's config.json describes; nothing without a config.json.
-Result<std::optional<AffineConfig>> read_affine_config(const std::string& folder) {
+Result<std::optional<MlxQuantization>> read_mlx_quantization(const std::string& folder) {
   const std::string path = config_path(folder);
-  if (!is_there(path)) return std::optional<AffineConfig>();
+  if (!is_there(path)) return std::optional<MlxQuantization>();
   PAGODA_ASSIGN_OR_RETURN(const auto file, MappedFile::open(path));
   const auto bytes = file->bytes();
   if (bytes.size() > kMaxConfigBytes) {
     return data_loss("[config] {}: expected at most {} bytes, got {}", path, kMaxConfigBytes,
                      bytes.size());
   }
-  return parse_affine_config({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  return parse_mlx_quantization({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
 std::vector<StoredTensor> stored_tensors(const GgufFile& file) {
@@ -196,8 +203,8 @@ Result<Checkpoint> Checkpoint::renamed(const TensorNames& names) const {
 
 Status Checkpoint::read_affine() {
   if (std::none_of(tensors_->begin(), tensors_->end(), is_codes)) return ok_status();
-  PAGODA_ASSIGN_OR_RETURN(std::optional<AffineConfig> config, read_affine_config(folder_));
-  if (config) affine_ = std::make_shared<const AffineConfig>(*std::move(config));
+  PAGODA_ASSIGN_OR_RETURN(std::optional<MlxQuantization> config, read_mlx_quantization(folder_));
+  if (config) affine_ = std::make_shared<const MlxQuantization>(*std::move(config));
   return ok_status();
 }
 
@@ -228,7 +235,10 @@ Result<HostTensor> Checkpoint::tensor(std::string_view name) const {
   const StoredTensor* stored = find(name);
   if (stored == nullptr) return not_found("[checkpoint] tensor {} is missing", name);
   if (is_codes(*stored) && (affine_ != nullptr || has(join(module_of(name, kWeight), kScales)))) {
-    return affine_matrix(*stored);
+    return quantized_matrix(*stored);
+  }
+  if (is_mxfp4_blocks(*stored)) {
+    return join_mxfp4(*stored, find(join(module_of(name, kMxfp4Blocks), kMxfp4Scales)));
   }
   if (!stored->unsupported.empty()) {
     std::string supported;
@@ -241,13 +251,14 @@ Result<HostTensor> Checkpoint::tensor(std::string_view name) const {
   return stored->tensor;
 }
 
-Result<HostTensor> Checkpoint::affine_matrix(const StoredTensor& codes) const {
+Result<HostTensor> Checkpoint::quantized_matrix(const StoredTensor& codes) const {
   const std::string& name = codes.tensor.name;
   if (affine_ == nullptr) {
     return data_loss("[checkpoint] tensor {}: expected a quantization in config.json, got none",
                      printable(name));
   }
   const std::string_view module = module_of(name, kWeight);
+  if (affine_->is_mxfp4(module)) return join_mxfp4(codes, find(join(module, kScales)));
   return join_affine({.codes = &codes,
                       .scales = find(join(module, kScales)),
                       .biases = find(join(module, kBiases))},
@@ -268,6 +279,11 @@ std::vector<std::string> Checkpoint::names() const {
 }
 
 bool Checkpoint::is_part(std::string_view name) const {
+  const std::string_view of_blocks = module_of(name, kMxfp4Scales);
+  if (!of_blocks.empty()) {
+    const StoredTensor* blocks = find(join(of_blocks, kMxfp4Blocks));
+    if (blocks != nullptr && is_mxfp4_blocks(*blocks)) return true;
+  }
   if (affine_ == nullptr) return false;
   for (const std::string_view suffix : {kScales, kBiases}) {
     const std::string_view module = module_of(name, suffix);

@@ -19,7 +19,7 @@
 
 namespace pagoda {
 
-struct AffineConfig;
+struct MlxQuantization;
 struct StoredTensor;
 struct TensorNames;
 
@@ -40,7 +40,7 @@ class Checkpoint {
   Result<Checkpoint> renamed(const TensorNames& names) const;
 
   // Returns the tensor of that name; kNotFound names it. A matrix of affine groups is one tensor
-  // [rows, cols] under its weight's name. Errors in its parts are reported here.
+  // [rows, cols] under its weight's name. Rows in MXFP4 are one under the name of their codes. Errors in its parts are reported here.
   Result<HostTensor> tensor(std::string_view name) const;
   bool has(std::string_view name) const;
   // Returns the names, sorted; without the scales and biases that belong to affine groups.
@@ -61,13 +61,13 @@ class Checkpoint {
   Status index(std::vector<StoredTensor> tensors);
   Status read_affine();
   bool is_part(std::string_view name) const;
-  Result<HostTensor> affine_matrix(const StoredTensor& codes) const;
+  Result<HostTensor> quantized_matrix(const StoredTensor& codes) const;
   const StoredTensor* find(std::string_view name) const;
 
   std::string folder_;
   std::shared_ptr<const GgufFile> gguf_;
   std::shared_ptr<const std::vector<StoredTensor>> tensors_;  // sorted by name
-  std::shared_ptr<const AffineConfig> affine_;                // null: nothing is in affine groups
+  std::shared_ptr<const MlxQuantization> affine_;             // null: nothing is in affine groups
   std::int64_t file_bytes_ = 0;
   std::vector<std::string> paths_;
 };

@@ -200,7 +200,7 @@ TEST(CheckpointTest, ATypeThatNothingReadsIsAnErrorOnceAskedFor) {
   EXPECT_THAT(status.message(), HasSubstr("tensor output.weight: IQ3_S is not supported; "));
 }
 
-const std::string kAffineConfig =
+const std::string kMlxQuantization =
     R"({"quantization": {"group_size": 32, "bits": 4, "lm_head": {"group_size": 64, "bits": 8}}})";
 
 // Returns the tensors of a folder with affine groups: two matrices of different widths, a norm, and
@@ -222,7 +222,7 @@ void write_config(const TemporaryFolder& folder, const std::string& text) {
 
 TEST(CheckpointTest, AffineGroupsAreOneMatrixEach) {
   const TemporaryFolder folder;
-  write_config(folder, kAffineConfig);
+  write_config(folder, kMlxQuantization);
   // Writes the parts of a matrix into different files.
   affine_tensors().write_sharded(folder.path(), 4);
   const auto checkpoint = Checkpoint::open(folder.path());
@@ -258,9 +258,9 @@ TEST(CheckpointTest, AffineGroupsNeedTheirConfig) {
   write_config(folder, "{}");
   EXPECT_EQ(error().message(), kNone);
   EXPECT_EQ(error().code(), StatusCode::kDataLoss);
-  write_config(folder, R"({"quantization": {"group_size": 64, "bits": 4, "mode": "mxfp4"}})");
+  write_config(folder, R"({"quantization": {"group_size": 16, "bits": 4, "mode": "nvfp4"}})");
   EXPECT_EQ(error().code(), StatusCode::kUnsupported);
-  EXPECT_THAT(error().message(), HasSubstr("mode \"mxfp4\" is not supported"));
+  EXPECT_THAT(error().message(), HasSubstr("mode \"nvfp4\" is not supported"));
   write_config(folder, "");
   EXPECT_EQ(error().code(), StatusCode::kDataLoss);
 }
@@ -273,7 +273,7 @@ TEST(CheckpointTest, WordsWithoutScalesAreNoMatrix) {
   writer.write(folder / "model.safetensors");
   EXPECT_THAT(Checkpoint::open(folder.path())->tensor("lm_head.weight").status().message(),
               HasSubstr("tensor lm_head.weight: U32 is not supported"));
-  write_config(folder, kAffineConfig);
+  write_config(folder, kMlxQuantization);
   const auto checkpoint = Checkpoint::open(folder.path());
   EXPECT_EQ(
       checkpoint->tensor("lm_head.weight").status().message(),

@@ -115,11 +115,12 @@ StoredTensor store(SafetensorsHeaderEntry entry, const DType* dtype,
   StoredTensor stored;
   stored.tensor.name = std::move(entry.name);
   stored.is_words = entry.dtype == "U32";
+  stored.is_bytes = entry.dtype == "U8";
   if (dtype == nullptr || !dtype->format) stored.unsupported = printable(entry.dtype);
-  if (!stored.unsupported.empty() && !stored.is_words) return stored;
+  if (!stored.unsupported.empty() && !stored.is_words && !stored.is_bytes) return stored;
   if (entry.shape.size() > Shape::kMaxRank) {
     stored.unsupported = fmt::format("{} of {} dimensions", entry.dtype, entry.shape.size());
-    stored.is_words = false;
+    stored.is_words = stored.is_bytes = false;
     return stored;
   }
   if (dtype->format) stored.tensor.format = *dtype->format;

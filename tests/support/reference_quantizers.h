@@ -12,6 +12,7 @@
 #include "core/half.h"
 #include "quant/block_loop.h"
 #include "quant/iq4_nl.h"
+#include "quant/mxfp4.h"
 #include "quant/q4_1.h"
 #include "quant/q5_1.h"
 #include "quant/weight_format.h"
@@ -62,7 +63,20 @@ inline BlockIQ4_NL quantize_block_iq4_nl(std::span<const float> x) {
   const float scale = to_float(to_f16(largest / 113));
   BlockIQ4_NL block{.scale = to_f16(scale), .nibbles = {}};
   for (int i = 0; i < 32; ++i) {
-    put_bits(block.nibbles[i % 16], nearest_level(divided(x[i], scale)), i / 16 * 4);
+    put_bits(block.nibbles[i % 16], nearest_level(kIq4Levels, divided(x[i], scale)), i / 16 * 4);
+  }
+  return block;
+}
+
+inline BlockMXFP4 quantize_block_mxfp4(std::span<const float> x) {
+  float largest = 0;
+  for (const float value : x) largest = std::max(largest, std::fabs(value));
+  // The largest value is between 4 and 8 times the format's power, which is twice the scale.
+  const int exponent = largest > 0 ? std::clamp(std::ilogb(largest) - 2 + 127, 0, 254) : 0;
+  BlockMXFP4 block{.exponent = static_cast<std::uint8_t>(exponent), .nibbles = {}};
+  const float scale = mxfp4_scale(block.exponent);
+  for (int i = 0; i < 32; ++i) {
+    put_bits(block.nibbles[i % 16], nearest_level(kMxfp4Levels, x[i] / scale), i / 16 * 4);
   }
   return block;
 }
@@ -106,6 +120,8 @@ inline std::vector<std::byte> quantize(WeightFormat format, std::span<const floa
       return encoded(values, size, quantize_block_iq4_nl);
     case WeightFormat::kIQ4_XS:
       return encoded(values, size, quantize_block_iq4_xs);
+    case WeightFormat::kMXFP4:
+      return encoded(values, size, quantize_block_mxfp4);
     default:
       PAGODA_CHECK(false, "no quantiser for this format");
       return {};

@@ -37,10 +37,11 @@ inline int rounded_within(float x, int lowest, int highest) {
 }
 
 // Returns the index of the level closest to x.
-inline std::uint8_t nearest_level(float x) {
+inline std::uint8_t nearest_level(const std::int8_t (&levels)[16], float x) {
   int best = 0;
   for (int i = 1; i < 16; ++i) {
-    if (std::fabs(x - kIq4Levels[i]) < std::fabs(x - kIq4Levels[best])) best = i;
+    const float distance = std::fabs(x - static_cast<float>(levels[i]));
+    if (distance < std::fabs(x - static_cast<float>(levels[best]))) best = i;
   }
   return static_cast<std::uint8_t>(best);
 }
@@ -170,7 +171,7 @@ inline BlockIQ4_XS quantize_block_iq4_xs(std::span<const float> x) {
   for (int i = 0; i < 256; ++i) {
     const int group = i / 32;
     const float scale = block.scale * static_cast<float>(block.scales[group]);
-    put_bits(packed.nibbles[group * 16 + i % 16], nearest_level(divided(x[i], scale)),
+    put_bits(packed.nibbles[group * 16 + i % 16], nearest_level(kIq4Levels, divided(x[i], scale)),
              i / 16 % 2 * 4);
   }
   return packed;

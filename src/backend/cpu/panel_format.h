@@ -30,6 +30,8 @@
 //   Q3_K      256     scale f16 [16], 32 bytes free, scales int8 [16][16]             2, 1
 //   Q6_K      256     scale f16 [16], 32 bytes free, scales int8 [16][16]             4, 2
 //   IQ4_XS    256     scale f16 [16], 32 bytes free, scales int8 [8][16]              4
+//   MXFP4     32      none here: all exponents stand before the panel's planes, u8 [16]
+//                     a block, four blocks a line                                     4
 //   affine    32      none here: all headers stand before the panel's planes, one a
 //                     group of the checkpoint, scales [16] and biases [16] in 16 bits 2, 2 1, 4 ...
 //
@@ -61,6 +63,7 @@
 #include <utility>
 
 #include "quant/iq4_nl.h"
+#include "quant/mxfp4.h"
 #include "quant/weight_format.h"
 
 namespace pagoda::cpu {
@@ -90,6 +93,7 @@ enum class PanelKind : std::uint8_t {
   kQ6_K,
   kIQ4_NL,
   kIQ4_XS,
+  kMXFP4,
   kAffine2,
   kAffine3,
   kAffine4,
@@ -126,6 +130,7 @@ enum class PanelHeader : std::uint8_t {
   kSixBit,        // Q4_K and Q5_K
   kNibbles,       // Q2_K
   kBytes,         // Q3_K, Q6_K, IQ4_XS
+  kExponents,     // MXFP4
   kAffine,
 };
 
@@ -206,6 +211,8 @@ constexpr PanelFormat panel_format(PanelKind kind) {
               .header = PanelHeader::kBytes,
               .header_bytes = 192,
               .low_bits = 4};
+    case PanelKind::kMXFP4:
+      return {.group = 32, .block = 32, .header = PanelHeader::kExponents, .low_bits = 4};
     case PanelKind::kAffine2:
       return with_bits(kAffine, 2);
     case PanelKind::kAffine3:
@@ -220,6 +227,11 @@ constexpr PanelFormat panel_format(PanelKind kind) {
       return with_bits(kAffine, 8);
   }
   return {};
+}
+
+// Returns whether codes are indices in a table of levels.
+constexpr bool has_levels(PanelKind kind) {
+  return kind == PanelKind::kIQ4_NL || kind == PanelKind::kIQ4_XS || kind == PanelKind::kMXFP4;
 }
 
 // Returns the value that a code stands for under a scale of one.
@@ -238,9 +250,20 @@ constexpr int code_value(PanelKind kind, int code) {
     case PanelKind::kIQ4_NL:
     case PanelKind::kIQ4_XS:
       return kIq4Levels[code & 15];
+    case PanelKind::kMXFP4:
+      return kMxfp4Levels[code & 15];
     default:
       return code;
   }
+}
+
+// Returns the lowest level of a format for which has_levels() is true.
+constexpr int lowest_level(PanelKind kind) {
+  int lowest = 0;
+  for (int code = 0; code < 16; ++code) {
+    if (code_value(kind, code) < lowest) lowest = code_value(kind, code);
+  }
+  return lowest;
 }
 
 }  // namespace pagoda::cpu

@@ -179,6 +179,19 @@ void put_minimum_scale(const auto& packed, int column, std::byte* group) {
   }
 }
 
+void put_mxfp4(const PanelLayout& layout, const HostTensor& matrix, std::int64_t row, int column,
+               std::byte* panel) {
+  constexpr PanelFormat kFormat = panel_format(PanelKind::kMXFP4);
+  std::byte* group = panel + layout.header_area();
+  for (std::int64_t b = 0; b < layout.cols / kUnit; ++b, group += kFormat.group_bytes()) {
+    const BlockMXFP4 block = mxfp4_block(matrix, row, b);
+    Codes codes;
+    codes_of(block, codes);
+    panel[b * kColumns + column] = static_cast<std::byte>(block.exponent);
+    put_codes<PanelKind::kMXFP4>(codes, column, group);
+  }
+}
+
 // Packs formats with blocks of 256 values: one block per group.
 template <PanelKind kKind, typename Block>
 void put_super_blocks(const std::byte* row, std::int64_t cols, int column, std::byte* panel) {
@@ -357,6 +370,8 @@ Affine block_affine(const PanelLayout& layout, const std::byte* panel, const std
     return {load_half(group + b * kHalvesBytes, column)};
   } else if constexpr (kFormat.header == PanelHeader::kScalesMinima) {
     return {load_half(group, column), load_half(group + kHalvesBytes, column)};
+  } else if constexpr (kFormat.header == PanelHeader::kExponents) {
+    return {mxfp4_scale(static_cast<std::uint8_t>(panel[k / kUnit * kColumns + column]))};
   } else if constexpr (kFormat.header == PanelHeader::kAffine) {
     const std::byte* header = panel + k / kUnit / layout.units_of_header * kLineBytes;
     if (!layout.header_is_bfloat16) {
@@ -420,6 +435,7 @@ void put_row(const PanelLayout& layout, const HostTensor& matrix, std::int64_t r
   if (matrix.format == WeightFormat::kAffine) {
     return put_affine_row(layout, matrix, row, column, panel);
   }
+  if (layout.kind == PanelKind::kMXFP4) return put_mxfp4(layout, matrix, row, column, panel);
   const std::byte* from = matrix.bytes.data() + row * packed_bytes(matrix.format, cols);
   switch (layout.kind) {
     case PanelKind::kF32:
@@ -452,7 +468,7 @@ void put_row(const PanelLayout& layout, const HostTensor& matrix, std::int64_t r
     case PanelKind::kIQ4_XS:
       return put_super_blocks<PanelKind::kIQ4_XS, BlockIQ4_XS>(from, cols, column, panel);
     default:
-      return;  // kAffine was handled above
+      return;  // kAffine and kMXFP4 were handled above
   }
 }
 
@@ -488,6 +504,8 @@ PanelKind kind_of(WeightFormat format) {
       return PanelKind::kIQ4_NL;
     case WeightFormat::kIQ4_XS:
       return PanelKind::kIQ4_XS;
+    case WeightFormat::kMXFP4:
+      return PanelKind::kMXFP4;
   }
   return PanelKind::kF32;
 }
@@ -514,6 +532,10 @@ PanelKind affine_kind(int bits) {
 std::int64_t PanelLayout::header_area() const {
   const PanelHeader header = panel_format(kind).header;
   if (header == PanelHeader::kPowers) return kLineBytes;
+  if (header == PanelHeader::kExponents) {
+    const std::int64_t bytes = panel_format(kind).num_groups(cols) * kPanelColumns;
+    return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
+  }
   if (header != PanelHeader::kAffine) return 0;
   return cols / (kUnit * units_of_header) * kLineBytes;
 }

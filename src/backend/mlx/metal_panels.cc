@@ -85,6 +85,8 @@ int PanelFormat::halves(int num_k) const {
     case WeightFormat::kQ5_0:
     case WeightFormat::kIQ4_NL:
       return num_k / 32;
+    case WeightFormat::kMXFP4:
+      return (num_k / 32 + 1) / 2;
     case WeightFormat::kQ3_K:
     case WeightFormat::kQ6_K:
       return 1;
@@ -156,7 +158,8 @@ std::vector<std::string_view> template_arguments(const PanelFormat& format) {
   const WeightFormat type = format.is_affine()  ? format.affine.scale_format
                             : format.is_plain() ? format.format
                                                 : WeightFormat::kF16;
-  return {name, bits(), group(), type_name(type)};
+  const bool has_exponents = format.format == WeightFormat::kMXFP4;
+  return {name, bits(), group(), has_exponents ? "uchar" : type_name(type)};
 }
 
 }  // namespace pagoda::mlx

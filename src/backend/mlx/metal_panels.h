@@ -45,6 +45,7 @@
 //   Q5_K      256                the same                                           4, 1
 //   Q6_K      256   d            scales' bytes [4]                                  4, 2 (q + 32)
 //   IQ4_XS    256                d | scales' high 2 bits << 16, their low 4 bits    4
+//   MXFP4     128   exponents: bytes in [2]                                         4
 //   affine    128                scale | bias << 16 a group; of float32 numbers,    2, 2 1, 4, 4 1,
 //                                scale, bias                                        4 2, 8
 //

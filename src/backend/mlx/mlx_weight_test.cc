@@ -40,7 +40,7 @@ HostTensor make_blocks(WeightFormat format, const Shape& shape, std::mt19937& ra
       put(at, normal(random));
     } else if (format == WeightFormat::kBF16) {
       put(at, to_bf16(normal(random)));
-    } else {
+    } else if (format != WeightFormat::kMXFP4) {
       const BlockNumbers numbers = block_numbers(format);
       for (std::size_t i = 0; i < numbers.count; ++i)
         put(at + static_cast<std::int64_t>(numbers.offset + i * sizeof(f16)),

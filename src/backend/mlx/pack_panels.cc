@@ -8,6 +8,7 @@
 #include "core/half.h"
 #include "quant/iq4_nl.h"
 #include "quant/iq4_xs.h"
+#include "quant/mxfp4.h"
 #include "quant/q2_k.h"
 #include "quant/q3_k.h"
 #include "quant/q4_0.h"
@@ -49,6 +50,12 @@ void take(const BlockQ4_0& block, int b, UnitColumn& unit) {
 
 void take(const BlockIQ4_NL& block, int b, UnitColumn& unit) {
   unit.halves[b] = block.scale.bits;
+  unpack_nibbles(block, unit.codes + kBlockSize * b);
+}
+
+void take(const BlockMXFP4& block, int b, UnitColumn& unit) {
+  unit.halves[b / 2] =
+      static_cast<std::uint16_t>(unit.halves[b / 2] | block.exponent << (8 * (b % 2)));
   unpack_nibbles(block, unit.codes + kBlockSize * b);
 }
 
@@ -199,6 +206,8 @@ void take_unit(WeightFormat format, std::span<const std::byte> row, std::int64_t
       return take_blocks<BlockIQ4_NL>(row, k, unit);
     case WeightFormat::kIQ4_XS:
       return take_blocks<BlockIQ4_XS>(row, k, unit);
+    case WeightFormat::kMXFP4:
+      return take_blocks<BlockMXFP4>(row, k, unit);
     default:
       PAGODA_CHECK(false, "[weight] a format without blocks");
   }
@@ -276,7 +285,7 @@ void pack_column(const HostTensor& matrix, std::int64_t row, int column, std::ui
   const PanelFormat format = panel_format_of(matrix);
   const std::int64_t cols = matrix.shape[1];
   std::span<const std::byte> bytes;
-  if (!format.is_affine()) {
+  if (!format.is_affine() && !matrix.mxfp4) {
     const std::int64_t row_bytes = packed_bytes(matrix.format, cols);
     bytes = matrix.bytes.subspan(row * row_bytes, row_bytes);
   }
@@ -286,6 +295,10 @@ void pack_column(const HostTensor& matrix, std::int64_t row, int column, std::ui
     unit.num_k = static_cast<int>(std::min<std::int64_t>(format.unit(), cols - k));
     if (format.is_affine()) {
       take_affine(affine_row(matrix, row), k, unit);
+    } else if (matrix.mxfp4) {
+      for (int b = 0; b < unit.num_k / kBlockSize; ++b) {
+        take(mxfp4_block(matrix, row, k / kBlockSize + b), b, unit);
+      }
     } else {
       take_unit(matrix.format, bytes, k, unit);
     }

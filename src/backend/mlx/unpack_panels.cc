@@ -6,6 +6,7 @@
 #include "backend/mlx/metal_unit.h"
 #include "core/half.h"
 #include "quant/iq4_nl.h"
+#include "quant/mxfp4.h"
 
 namespace pagoda::mlx {
 namespace {
@@ -80,8 +81,23 @@ GroupNumbers numbers_of(const PanelFormat& format, const UnitColumn& unit, int g
     case WeightFormat::kIQ4_XS:
       return {low_half(words[0]) *
               static_cast<float>(scale_of_six_bits(words + 1, words[0] >> 16, g) - 32)};
+    case WeightFormat::kMXFP4:
+      return {mxfp4_scale(static_cast<std::uint8_t>(unit.halves[g / 2] >> (8 * (g % 2))))};
     default:
       return {low_half(unit.halves[g])};
+  }
+}
+
+// Returns the value that a code stands for under a scale of one.
+int value_of_code(const PanelFormat& format, int code) {
+  switch (format.format) {
+    case WeightFormat::kIQ4_NL:
+    case WeightFormat::kIQ4_XS:
+      return kIq4Levels[code];
+    case WeightFormat::kMXFP4:
+      return kMxfp4Levels[code];
+    default:
+      return code - format.zero();
   }
 }
 
@@ -115,17 +131,14 @@ void get_unit(const PanelFormat& format, const std::uint32_t* in, int column, Un
 void unpack_column(const PanelFormat& format, const std::uint32_t* panel, std::int64_t cols,
                    int column, float* values) {
   if (format.is_plain()) return unpack_plain(format, panel, cols, column, values);
-  const bool has_levels =
-      format.format == WeightFormat::kIQ4_NL || format.format == WeightFormat::kIQ4_XS;
   for (std::int64_t first = 0; first < cols; first += format.unit()) {
     UnitColumn unit;
     unit.num_k = static_cast<int>(std::min<std::int64_t>(format.unit(), cols - first));
     get_unit(format, panel, column, unit);
     for (int k = 0; k < unit.num_k; ++k) {
       const GroupNumbers numbers = numbers_of(format, unit, k / format.group());
-      const int code = unit.codes[k];
       const float product =
-          numbers.scale * static_cast<float>(has_levels ? kIq4Levels[code] : code - format.zero());
+          numbers.scale * static_cast<float>(value_of_code(format, unit.codes[k]));
       values[first + k] = format.has_offset() ? product + numbers.offset : product;
     }
     panel += format.unit_words(unit.num_k);

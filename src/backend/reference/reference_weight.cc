@@ -32,9 +32,28 @@ Result<BufferRef> copy_of(NativeExec& exec, std::span<const std::byte> bytes) {
   return copy;
 }
 
+// Returns the blocks of a matrix whose scales are stored apart.
+Result<BufferRef> blocks_of(NativeExec& exec, const HostTensor& tensor) {
+  const std::int64_t num_blocks = tensor.shape[1] / BlockMXFP4::kValues;
+  const auto size = static_cast<std::size_t>(tensor.shape[0] * num_blocks) * sizeof(BlockMXFP4);
+  PAGODA_ASSIGN_OR_RETURN(BufferRef blocks, exec.allocate_weight_bytes(size));
+  std::byte* to = blocks->host();
+  for (std::int64_t row = 0; row < tensor.shape[0]; ++row) {
+    for (std::int64_t b = 0; b < num_blocks; ++b, to += sizeof(BlockMXFP4)) {
+      const BlockMXFP4 block = mxfp4_block(tensor, row, b);
+      std::memcpy(to, &block, sizeof(block));
+    }
+  }
+  return blocks;
+}
+
 Result<ReferenceWeight::Part> copy_of(NativeExec& exec, const HostTensor& tensor) {
   ReferenceWeight::Part part{.format = tensor.format, .rows = tensor.shape[0], .bytes = {}};
-  PAGODA_ASSIGN_OR_RETURN(part.bytes, copy_of(exec, tensor.bytes));
+  if (tensor.mxfp4) {
+    PAGODA_ASSIGN_OR_RETURN(part.bytes, blocks_of(exec, tensor));
+  } else {
+    PAGODA_ASSIGN_OR_RETURN(part.bytes, copy_of(exec, tensor.bytes));
+  }
   if (tensor.affine) {
     part.layout = tensor.affine->layout;
     PAGODA_ASSIGN_OR_RETURN(part.scales, copy_of(exec, tensor.affine->scales));

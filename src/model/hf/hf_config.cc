@@ -15,7 +15,7 @@
 #include "model/hf/hf_rope.h"
 #include "model/hf/json_fields.h"
 #include "model/refused_parts.h"
-#include "weights/affine_config.h"
+#include "weights/mlx_quantization.h"
 #include "weights/printable.h"
 
 namespace pagoda {
@@ -252,7 +252,7 @@ Result<ModelConfig> parse_hf_config(std::string_view config_json,
   PAGODA_RETURN_IF_ERROR(check_config_keys(fields, *family));
   // Checkpoint uses the result when it reads tensors. Here only formats of other libraries are
   // refused.
-  PAGODA_RETURN_IF_ERROR(parse_affine_config(config_json).status());
+  PAGODA_RETURN_IF_ERROR(parse_mlx_quantization(config_json).status());
   ModelConfig config;
   config.architecture = family->model_type;
   PAGODA_RETURN_IF_ERROR(read_sizes(fields, config));

@@ -33,8 +33,8 @@ inline float panel_value(device const uint* panel, uint column, uint k, uint wid
   load_header<P>(unit, blocks, column, header);
   const GroupNumbers numbers =
       group_numbers<typename P::Scale>(typename P::Format(), header, in_unit / P::group());
-  const float number =
-      P::Format::has_levels() ? iq4_level(code) : float(int(code) - P::Format::zero());
+  const float number = P::Format::has_levels() ? level_of(typename P::Format(), code)
+                                               : float(int(code) - P::Format::zero());
   const float product = numbers.scale * number;
   return P::Format::has_offset() ? product + numbers.offset : product;
 }

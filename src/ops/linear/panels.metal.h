@@ -3,14 +3,14 @@
 //
 // A format is four template arguments: its name, the bits of a code, the k of a group, and a type.
 // The k of a group share a scale; in plain types they are one chain of products. The type is that
-// of an Affine's scales, that of a plain type's values, and else half.
+// of an Affine's scales, that of a plain type's values, uchar in MXFP4, and else half.
 #ifndef PAGODA_PANELS_METAL_H
 #define PAGODA_PANELS_METAL_H
 
 #include "backend/mlx/kernel.metal.h"
 
 // kHalves and kWords: how many 16-bit and 32-bit numbers a column's header has for each group, or
-// for a whole super-block of 256 k. kZero: the code whose value is zero.
+// for a whole super-block of 256 k. A group of MXFP4 has half of a 16-bit number. kZero: the code whose value is zero.
 template <int kHalves, int kWords, int kZero, bool kIsSuper, bool kHasOffset, bool kHasLevels>
 struct FormatTraits {
   static constexpr int halves() { return kHalves; }
@@ -35,6 +35,7 @@ struct Q5_K : FormatTraits<0, 4, 0, true, true, false> {};
 struct Q6_K : FormatTraits<1, 4, 32, true, false, false> {};
 struct IQ4_NL : FormatTraits<1, 0, 0, false, false, true> {};
 struct IQ4_XS : FormatTraits<0, 2, 0, true, false, true> {};
+struct MXFP4 : FormatTraits<1, 0, 0, false, false, true> {};
 struct Affine : FormatTraits<0, 1, 0, false, true, false> {};
 
 template <typename Name, int kBits, int kGroup, typename Number>
@@ -51,6 +52,7 @@ struct Panels {
   // Returns how many 16-bit (or 32-bit) numbers a column has in the header of a unit with `blocks`
   // blocks of 32 k.
   static constexpr int halves(int blocks) {
+    if (sizeof(Number) == 1) return (blocks + 1) / 2;
     return Name::halves() * (Name::is_super() ? 1 : 32 * blocks / kGroup);
   }
   static constexpr int words(int blocks) {
@@ -232,6 +234,17 @@ template <typename Number>
 inline GroupNumbers group_numbers(IQ4_NL, thread const PanelHeader& header, int g) {
   return numbers_of_scale<Number>(header, g);
 }
+// Returns the power 2^(exponent - 128). Some GPUs take those of exponents 0 and 1, which are subnormal
+// numbers, as zero.
+template <typename Number>
+inline GroupNumbers group_numbers(MXFP4, thread const PanelHeader& header, int g) {
+  const uint pair = (g & 2) != 0 ? header.halves[0] >> 16 : header.halves[0];
+  const uint exponent = ((g & 1) != 0 ? pair >> 8 : pair) & 255u;
+  GroupNumbers numbers;
+  numbers.scale = as_type<float>(exponent < 2 ? 0x200000u << exponent : (exponent - 1) << 23);
+  numbers.offset = 0;
+  return numbers;
+}
 template <typename Number>
 inline GroupNumbers group_numbers(Q4_1, thread const PanelHeader& header, int g) {
   return numbers_of_pair<Number>(header, g);
@@ -280,11 +293,20 @@ inline GroupNumbers group_numbers(IQ4_XS, thread const PanelHeader& header, int 
   return numbers_of_integers(header.words[0] & 0xffffu, int(low | high << 4) - 32, 0, 0);
 }
 
-// Returns level `i` of IQ4_NL and IQ4_XS.
-inline float iq4_level(uint i) {
-  const uint words[4] = {0xbfad9881u, 0xf6eaddcfu, 0x26190d01u, 0x71594535u};
+// Returns signed byte `i` of four words.
+inline float level_of_words(thread const uint* words, uint i) {
   const uint byte = select_word(words, 0, int(i / 4)) >> (8 * (i % 4)) & 255u;
   return float(int(byte ^ 128u) - 128);
+}
+// Returns level `i` of a format whose codes are indices in a table: IQ4_NL and IQ4_XS, or MXFP4.
+template <typename Name>
+inline float level_of(Name, uint i) {
+  const uint words[4] = {0xbfad9881u, 0xf6eaddcfu, 0x26190d01u, 0x71594535u};
+  return level_of_words(words, i);
+}
+inline float level_of(MXFP4, uint i) {
+  const uint words[4] = {0x03020100u, 0x0c080604u, 0xfdfeff00u, 0xf4f8fafcu};
+  return level_of_words(words, i);
 }
 
 // Loads the codes of block `b` of 32 k. In plain types the unit may end inside the block, after
@@ -318,7 +340,7 @@ inline void load_block(device const uint* unit, int blocks, int b, int num_k, ui
 // Returns the value of code `k` of a block under a scale of one. If `k` is a compile-time constant,
 // and the words are in registers, that costs a mask and a subtraction. The masked bits, the lowest
 // at `place`, are put into the mantissa of the float 2^(23 - place). The float grows by the code's
-// value, and the subtraction takes 2^(23 - place) away. levels: iq4_level(), if the format has
+// value, and the subtraction takes 2^(23 - place) away. levels: level_of(), if the format has
 // them.
 template <typename P>
 inline float code_number(thread const uint* low, thread const uint* high, int k,

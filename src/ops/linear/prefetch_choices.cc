@@ -27,9 +27,9 @@ constexpr std::string_view kFirstLine = "pagoda prefetch 1\n";
 constexpr std::size_t kMostFileBytes = 64 << 10;
 
 constexpr std::array<std::string_view, kNumPanelKinds> kKindNames = {
-    "F32",     "Int14",   "Q8_0",    "Q4_0",    "Q4_1",    "Q5_0",   "Q5_1",
-    "Q2_K",    "Q3_K",    "Q4_K",    "Q5_K",    "Q6_K",    "IQ4_NL", "IQ4_XS",
-    "Affine2", "Affine3", "Affine4", "Affine5", "Affine6", "Affine8"};
+    "F32",   "Int14",   "Q8_0",    "Q4_0",    "Q4_1",    "Q5_0",    "Q5_1",
+    "Q2_K",  "Q3_K",    "Q4_K",    "Q5_K",    "Q6_K",    "IQ4_NL",  "IQ4_XS",
+    "MXFP4", "Affine2", "Affine3", "Affine4", "Affine5", "Affine6", "Affine8"};
 // In the order of WeightPrefetch.
 constexpr std::array<std::string_view, 3> kWayNames = {"past-caches", "second-level",
                                                        "second-level-half"};

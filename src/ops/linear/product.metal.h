@@ -68,7 +68,9 @@ inline float with_group(float total, float part, GroupNumbers numbers, float sum
 // follow.
 template <typename P>
 inline void write_levels(threadgroup float* levels, uint simd_group, uint lane) {
-  if (P::Format::has_levels() && simd_group == 0 && lane < 16) levels[lane] = iq4_level(lane);
+  if (P::Format::has_levels() && simd_group == 0 && lane < 16) {
+    levels[lane] = level_of(typename P::Format(), lane);
+  }
 }
 
 #endif  // PAGODA_PRODUCT_METAL_H

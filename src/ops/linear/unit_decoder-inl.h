@@ -140,11 +140,11 @@ class UnitDecoder {
   }
 
   HWY_INLINE static V value_of(DI di, hn::Vec<DI> code) {
-    if constexpr (kKind == PanelKind::kIQ4_NL || kKind == PanelKind::kIQ4_XS) {
+    if constexpr (has_levels(kKind)) {
       HWY_ALIGN std::int32_t codes[kLanes];
       HWY_ALIGN float values[kLanes];
       hn::Store(code, di, codes);
-      for (int i = 0; i < kLanes; ++i) values[i] = kIq4Levels[codes[i]];
+      for (int i = 0; i < kLanes; ++i) values[i] = static_cast<float>(code_value(kKind, codes[i]));
       return hn::Load(D(), values);
     } else if constexpr (kKind == PanelKind::kInt14) {
       return hn::ConvertTo(D(), hn::ShiftRight<16>(hn::ShiftLeft<16>(code)));
@@ -190,6 +190,13 @@ class UnitDecoder {
       }
       first.store(numbers.scale);
       second.store(numbers.minimum);
+      return;
+    }
+    if constexpr (kFormat.header == PanelHeader::kExponents) {
+      const std::byte* exponents = panel_ + unit_ * kPanelColumns;
+      for (int c = 0; c < kPanelColumns; ++c) {
+        numbers.scale[c] = mxfp4_scale(static_cast<std::uint8_t>(exponents[c]));
+      }
       return;
     }
     if constexpr (kFormat.header == PanelHeader::kPowers) {

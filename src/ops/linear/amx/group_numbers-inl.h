@@ -21,7 +21,8 @@
 // The factors of K-quants and IQ4_XS are the integer scales of the format. Other formats have float
 // scales: these become factors of 12 bits times a power of two. A scale in f16 within a factor of
 // two of its group's largest stays exact. Others are off by at most 2^-13 of the largest. F16 and
-// BF16 have the factors 1, 2 and 4 (backend/cpu/panel_format.h).
+// BF16 have the factors 1, 2 and 4 (backend/cpu/panel_format.h); those of MXFP4 are powers of two up
+// to 2^11.
 #pragma once
 
 #include <immintrin.h>
@@ -94,7 +95,10 @@ struct GroupFormat {
   static constexpr int kGroupsInPanel = kSuperGroup / kPanel.group;  // the panel's groups in 256 k
   static constexpr int kFactors = kSuperGroup / kPanel.block;
   static constexpr int kFactorBits = kHasPowers ? 3 : 12;  // if factors are made from float scales
-  static constexpr int kLargestFactor = kHasPowers ? 4 : (1 << kFactorBits) - 1;  // of these
+  static constexpr int kLargestFactor =                    // of these
+      kHasPowers                                 ? 4
+      : kPanel.header == PanelHeader::kExponents ? 1 << (kFactorBits - 1)
+                                                 : (1 << kFactorBits) - 1;
   static constexpr int kPlanes =  // of bytes; weights of K-quants have 13 bits
       kIsSuper || largest_code(kKind) * kLargestFactor <= 32767 ? 2 : 3;
   static constexpr int kCutBits =  // of exact sums

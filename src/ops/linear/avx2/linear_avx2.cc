@@ -72,26 +72,24 @@ PAGODA_INLINE void add_product(const Floats& a, __m256 b, Floats& sum) {
 
 // The number to subtract from a kind's codes, or from its table's levels, to get their values.
 template <PanelKind kKind>
-constexpr int kOffset =
-    kKind == PanelKind::kQ8_0 || kKind == PanelKind::kInt14 ? 0 : -code_value(kKind, 0);
+constexpr int kOffset = kKind == PanelKind::kQ8_0 || kKind == PanelKind::kInt14 ? 0
+                        : has_levels(kKind) ? -lowest_level(kKind)
+                                            : -code_value(kKind, 0);
 
-template <PanelKind kKind>
-constexpr bool kHasLevels = kKind == PanelKind::kIQ4_NL || kKind == PanelKind::kIQ4_XS;
-
-// Levels minus the lowest one, a byte each. The level of code 0 is zero, so that a lookup of the
+// Levels minus the lowest one, a byte each. In IQ4's table code 0 has zero, so that a lookup of the
 // zero byte above a code yields zero.
 struct LevelTable {
   alignas(kHalfBytes) std::uint8_t levels[kHalfBytes];
 };
-constexpr LevelTable make_levels() {
+constexpr LevelTable make_levels(PanelKind kind) {
   LevelTable table = {};
   for (int i = 0; i < kHalfBytes; ++i) {
-    table.levels[i] = static_cast<std::uint8_t>(code_value(PanelKind::kIQ4_NL, i % 16) -
-                                                code_value(PanelKind::kIQ4_NL, 0));
+    table.levels[i] = static_cast<std::uint8_t>(code_value(kind, i % 16) - lowest_level(kind));
   }
   return table;
 }
-constexpr LevelTable kLevels = make_levels();
+template <PanelKind kKind>
+constexpr LevelTable kLevels = make_levels(kKind);
 
 // Returns the codes of kBits each of pair kPair of a unit, at bit kTo of their half-words; other
 // bits are zero.
@@ -121,8 +119,12 @@ PAGODA_INLINE __m256i pair_of(const std::byte* low, const std::byte* high) {
     if constexpr (kFormat.high_bits > 0) {
       codes = _mm256_or_si256(codes, codes_of<kFormat.high_bits, kPair, kFormat.low_bits>(high));
     }
-    if constexpr (kHasLevels<kKind>) {
-      const auto* levels = reinterpret_cast<const __m256i*>(kLevels.levels);
+    if constexpr (has_levels(kKind)) {
+      // A lookup of a byte whose highest bit is set yields zero, whatever the table.
+      if constexpr (kLevels<kKind>.levels[0] != 0) {
+        codes = _mm256_or_si256(codes, _mm256_set1_epi16(-0x8000));
+      }
+      const auto* levels = reinterpret_cast<const __m256i*>(kLevels<kKind>.levels);
       codes = _mm256_shuffle_epi8(_mm256_load_si256(levels), codes);
     }
     return codes;
@@ -149,6 +151,21 @@ PAGODA_INLINE void read_six_bit(const std::byte* words, int block, __m256i& scal
 
 PAGODA_INLINE __m128i load_bytes(const std::byte* from) {
   return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
+}
+
+// Returns the powers 2^(exponent - 128) of a block of MXFP4. Those of exponents 0 and 1 are subnormal
+// numbers; a shift of more than 2 would not be larger than the normal numbers' bits.
+PAGODA_INLINE Floats scales_of_exponents(const std::byte* exponents) {
+  Floats scales;
+  for_all<kHalves>([&](auto h) PAGODA_FLATTEN {
+    const __m256i exponent =
+        _mm256_cvtepu8_epi32(load_bytes(exponents + h * (kPanelColumns / kHalves)));
+    const __m256i normal = _mm256_slli_epi32(_mm256_sub_epi32(exponent, _mm256_set1_epi32(1)), 23);
+    const __m256i small = _mm256_sllv_epi32(_mm256_set1_epi32(0x200000),
+                                            _mm256_min_epi32(exponent, _mm256_set1_epi32(2)));
+    scales.half[h] = _mm256_castsi256_ps(_mm256_max_epi32(normal, small));
+  });
+  return scales;
 }
 
 // Returns the numbers of block `block` of a group.
@@ -331,6 +348,8 @@ class IntegerTile {
         return {load_bfloat16(header), load_bfloat16(header + kHalvesBytes)};
       }
       return {load_halves(header), load_halves(header + kHalvesBytes)};
+    } else if constexpr (kFormat.header == PanelHeader::kExponents) {
+      return {scales_of_exponents(panel + g * kPanelColumns), {}};
     } else {
       return block_numbers<kKind>(group, block);
     }

@@ -97,11 +97,6 @@ class PairReader {
   __m512i first_, second_;
 };
 
-// Returns whether codes are indices in a table of levels.
-constexpr bool has_levels(PanelKind kind) {
-  return kind == PanelKind::kIQ4_NL || kind == PanelKind::kIQ4_XS;
-}
-
 // Returns whether codes are nibbles whose value is the nibble minus a constant.
 constexpr bool has_plain_nibbles(PanelKind kind) {
   const PanelFormat format = panel_format(kind);
@@ -129,18 +124,19 @@ PAGODA_INLINE __m512i high_bits_of_bytes(const std::byte* high) {
                                    shifted<12 - kBit - 2 * kBits>(line), 0xca);  // mask ? a : b
 }
 
-// The values of IQ4's codes plus 128, repeated so that bits above a code do not matter.
+// A format's levels plus 128, repeated so that bits above a code do not matter.
 struct RaisedLevels {
   alignas(kLineBytes) std::uint8_t values[64];
 };
-constexpr RaisedLevels make_raised_levels() {
+constexpr RaisedLevels make_raised_levels(PanelKind kind) {
   RaisedLevels levels = {};
   for (int i = 0; i < 64; ++i) {
-    levels.values[i] = static_cast<std::uint8_t>(kIq4Levels[i % 16] + 128);
+    levels.values[i] = static_cast<std::uint8_t>(code_value(kind, i % 16) + 128);
   }
   return levels;
 }
-constexpr RaisedLevels kRaisedLevels = make_raised_levels();
+template <PanelKind kKind>
+constexpr RaisedLevels kRaisedLevels = make_raised_levels(kKind);
 
 // Returns word kWord (four k) of a unit's codes as unsigned bytes. Codes have four bits or more in
 // their low plane.
@@ -158,7 +154,7 @@ PAGODA_INLINE __m512i code_bytes(const std::byte* low, const std::byte* high) {
     const __m512i line = shifted<-kShift>(load_line(low + kLineBytes * (kWord / 2)));
     const __m512i nibble = _mm512_set1_epi8(15);
     if constexpr (has_levels(kKind)) {
-      return _mm512_permutexvar_epi8(line, _mm512_load_si512(kRaisedLevels.values));
+      return _mm512_permutexvar_epi8(line, _mm512_load_si512(kRaisedLevels<kKind>.values));
     } else if constexpr (kFormat.high_bits > 0) {
       const __m512i above = high_bits_of_bytes<kKind, kWord>(high);
       const __m512i codes = _mm512_ternarylogic_epi32(nibble, line, above, 0xca);

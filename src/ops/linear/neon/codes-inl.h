@@ -11,15 +11,18 @@
 namespace pagoda::cpu {
 namespace {
 
-alignas(kRegisterBytes) constexpr std::int8_t kLevels[] = {
-    code_value(PanelKind::kIQ4_NL, 0),  code_value(PanelKind::kIQ4_NL, 1),
-    code_value(PanelKind::kIQ4_NL, 2),  code_value(PanelKind::kIQ4_NL, 3),
-    code_value(PanelKind::kIQ4_NL, 4),  code_value(PanelKind::kIQ4_NL, 5),
-    code_value(PanelKind::kIQ4_NL, 6),  code_value(PanelKind::kIQ4_NL, 7),
-    code_value(PanelKind::kIQ4_NL, 8),  code_value(PanelKind::kIQ4_NL, 9),
-    code_value(PanelKind::kIQ4_NL, 10), code_value(PanelKind::kIQ4_NL, 11),
-    code_value(PanelKind::kIQ4_NL, 12), code_value(PanelKind::kIQ4_NL, 13),
-    code_value(PanelKind::kIQ4_NL, 14), code_value(PanelKind::kIQ4_NL, 15)};
+struct LevelTable {
+  alignas(kRegisterBytes) std::int8_t levels[kRegisterBytes];
+};
+constexpr LevelTable make_levels(PanelKind kind) {
+  LevelTable table = {};
+  for (int i = 0; i < kRegisterBytes; ++i) {
+    table.levels[i] = static_cast<std::int8_t>(code_value(kind, i));
+  }
+  return table;
+}
+template <PanelKind kKind>
+constexpr LevelTable kLevels = make_levels(kKind);
 
 PAGODA_INLINE uint8x16_t load_bytes(const std::byte* from) {
   return vld1q_u8(reinterpret_cast<const std::uint8_t*>(from));
@@ -62,7 +65,7 @@ PAGODA_INLINE int8x16_t quad_of(const UnitPlanes<kKind>& planes) {
     const uint16x8_t second = codes_of<kHigh, kFirst + kPairDistance, kLow + 8>(above);
     codes = vorrq_u8(codes, vreinterpretq_u8_u16(vorrq_u16(first, second)));
   }
-  if constexpr (kHasLevels<kKind>) return vqtbl1q_s8(vld1q_s8(kLevels), codes);
+  if constexpr (has_levels(kKind)) return vqtbl1q_s8(vld1q_s8(kLevels<kKind>.levels), codes);
   if constexpr (kKind == PanelKind::kAffine8) codes = veorq_u8(codes, vdupq_n_u8(128));
   return vreinterpretq_s8_u8(codes);
 }
@@ -70,7 +73,7 @@ PAGODA_INLINE int8x16_t quad_of(const UnitPlanes<kKind>& planes) {
 // The number to add to a code's byte to get its value.
 template <PanelKind kKind>
 constexpr int kOffset = kKind == PanelKind::kAffine8                     ? 128
-                        : kHasLevels<kKind> || kKind == PanelKind::kQ8_0 ? 0
+                        : has_levels(kKind) || kKind == PanelKind::kQ8_0 ? 0
                                                                          : code_value(kKind, 0);
 
 // Loads x of two quads of a row: [high bytes of the first, of the second, low bytes of both].

@@ -19,20 +19,23 @@ namespace {
 
 constexpr int kMostRows = 4;
 
-// Levels minus the lowest one. The level of code 0 is zero, so that a lookup of the zero byte above
+// Levels minus the lowest one. In IQ4's table code 0 has zero, so that a lookup of the zero byte above
 // a code yields zero.
-constexpr auto kLevels = [] {
-  std::array<std::uint8_t, kRegisterBytes> levels = {};
+using LowestLevels = std::array<std::uint8_t, kRegisterBytes>;
+constexpr LowestLevels make_lowest_levels(PanelKind kind) {
+  LowestLevels levels = {};
   for (int i = 0; i < kRegisterBytes; ++i) {
-    levels[i] = static_cast<std::uint8_t>(code_value(PanelKind::kIQ4_NL, i) -
-                                          code_value(PanelKind::kIQ4_NL, 0));
+    levels[i] = static_cast<std::uint8_t>(code_value(kind, i) - lowest_level(kind));
   }
   return levels;
-}();
+}
+template <PanelKind kKind>
+constexpr LowestLevels kLowestLevels = make_lowest_levels(kKind);
 
 template <PanelKind kKind>
-constexpr int kOffset =
-    kKind == PanelKind::kQ8_0 || kKind == PanelKind::kInt14 ? 0 : code_value(kKind, 0);
+constexpr int kOffset = kKind == PanelKind::kQ8_0 || kKind == PanelKind::kInt14 ? 0
+                        : has_levels(kKind) ? lowest_level(kKind)
+                                            : code_value(kKind, 0);
 
 // Returns one k of pair kPair for eight columns. low, high: that k's half-words of the lines.
 template <PanelKind kKind, int kPair>
@@ -49,8 +52,11 @@ PAGODA_INLINE int16x8_t integers_of(uint16x8_t low, uint16x8_t high) {
     if constexpr (kFormat.high_bits > 0) {
       codes = vorrq_u16(codes, codes_of<kFormat.high_bits, kPair, kFormat.low_bits>(high));
     }
-    if constexpr (kHasLevels<kKind>) {
-      const uint8x16_t levels = vqtbl1q_u8(vld1q_u8(kLevels.data()), vreinterpretq_u8_u16(codes));
+    if constexpr (has_levels(kKind)) {
+      // A lookup beyond the table yields zero.
+      if constexpr (kLowestLevels<kKind>[0] != 0) codes = vorrq_u16(codes, vdupq_n_u16(0x8000));
+      const uint8x16_t levels =
+          vqtbl1q_u8(vld1q_u8(kLowestLevels<kKind>.data()), vreinterpretq_u8_u16(codes));
       codes = vreinterpretq_u16_u8(levels);
     }
     return vreinterpretq_s16_u16(codes);

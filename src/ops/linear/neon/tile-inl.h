@@ -47,9 +47,6 @@ PAGODA_INLINE void hold(int32x4_t& sum) {
   asm volatile("" : "+w"(sum));
 }
 
-template <PanelKind kKind>
-constexpr bool kHasLevels = kKind == PanelKind::kIQ4_NL || kKind == PanelKind::kIQ4_XS;
-
 // Returns the codes of kBits each of pair kPair of a unit, at bit kTo of their half-words; other
 // bits are zero. `words`: the line that holds them.
 template <int kBits, int kPair, int kTo>
@@ -78,6 +75,15 @@ PAGODA_INLINE uint16x4_t load_four_bytes(const std::byte* from) {
 PAGODA_INLINE int16x4_t load_four_signed_bytes(const std::byte* from) {
   const uint32x2_t word = vld1_dup_u32(reinterpret_cast<const std::uint32_t*>(from));
   return vget_low_s16(vmovl_s8(vreinterpret_s8_u32(word)));
+}
+
+// Returns the powers 2^(exponent - 128) of four columns of a block of MXFP4. Those of exponents 0 and
+// 1 are subnormal numbers.
+PAGODA_INLINE float32x4_t scales_of_exponents(const std::byte* exponents) {
+  const int32x4_t exponent = vreinterpretq_s32_u32(vmovl_u16(load_four_bytes(exponents)));
+  const int32x4_t normal = vshlq_n_s32(vsubq_s32(exponent, vdupq_n_s32(1)), 23);
+  const int32x4_t small = vshlq_s32(vdupq_n_s32(0x200000), vminq_s32(exponent, vdupq_n_s32(2)));
+  return vreinterpretq_f32_s32(vmaxq_s32(normal, small));
 }
 
 // Reads the numbers of block `block` of a group, columns [4 * four, 4 * four + 4).
@@ -238,6 +244,8 @@ class IntegerTile {
         return {load_bfloat16(header), load_bfloat16(header + kHalvesBytes)};
       }
       return {load_halves(header), load_halves(header + kHalvesBytes)};
+    } else if constexpr (kFormat.header == PanelHeader::kExponents) {
+      return {scales_of_exponents(panel + g * kPanelColumns + kLanes * place.four), vdupq_n_f32(0)};
     } else {
       return block_numbers<kKind>(group, place.block, place.four);
     }

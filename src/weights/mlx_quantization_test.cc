@@ -1,4 +1,4 @@
-#include "weights/affine_config.h"
+#include "weights/mlx_quantization.h"
 #include "tests/support/case_name.h"
 
 #include <gmock/gmock.h>
@@ -11,8 +11,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(AffineConfigTest, ReadsWhatMlxLmWrites) {
-  const auto config = parse_affine_config(R"({
+TEST(MlxQuantizationTest, ReadsWhatMlxLmWrites) {
+  const auto config = parse_mlx_quantization(R"({
     "model_type": "llama",
     "quantization": {
       "group_size": 128, "bits": 3, "mode": "affine",
@@ -23,7 +23,7 @@ TEST(AffineConfigTest, ReadsWhatMlxLmWrites) {
       "lm_head": false}})");
   ASSERT_TRUE(config.ok()) << config.status().message();
   ASSERT_TRUE(config->has_value());
-  const AffineConfig& affine = **config;
+  const MlxQuantization& affine = **config;
   EXPECT_EQ(affine.widths.bits, 3);
   EXPECT_EQ(affine.widths.group_size, 128);
   ASSERT_EQ(affine.modules.size(), 4u);
@@ -36,20 +36,20 @@ TEST(AffineConfigTest, ReadsWhatMlxLmWrites) {
   EXPECT_FALSE(affine.modules.at("lm_head").has_value());
 }
 
-TEST(AffineConfigTest, TheOtherKeyCountsWhereItIsAlone) {
+TEST(MlxQuantizationTest, TheOtherKeyCountsWhereItIsAlone) {
   const auto alone =
-      parse_affine_config(R"({"quantization_config": {"group_size": 64, "bits": 5}})");
+      parse_mlx_quantization(R"({"quantization_config": {"group_size": 64, "bits": 5}})");
   ASSERT_TRUE(alone.ok()) << alone.status().message();
   EXPECT_EQ((*alone)->widths.bits, 5);
-  const auto both = parse_affine_config(
+  const auto both = parse_mlx_quantization(
       R"({"quantization_config": {"quant_method": "awq"}, "quantization": {"group_size": 64, "bits": 4}})");
   ASSERT_TRUE(both.ok()) << both.status().message();
   EXPECT_EQ((*both)->widths.bits, 4);
 }
 
-TEST(AffineConfigTest, NothingIsQuantisedWithoutAKey) {
+TEST(MlxQuantizationTest, NothingIsQuantisedWithoutAKey) {
   for (const char* text : {"{}", R"({"quantization": null, "quantization_config": null})"}) {
-    const auto config = parse_affine_config(text);
+    const auto config = parse_mlx_quantization(text);
     ASSERT_TRUE(config.ok()) << config.status().message();
     EXPECT_FALSE(config->has_value());
   }
@@ -84,8 +84,13 @@ const RefusedAffine kRefused[] = {
      "128 are"},
     {"GroupsOf16", R"({"quantization": {"group_size": 16, "bits": 4}})", StatusCode::kUnsupported,
      "4 bits in groups of 16"},
-    {"Mode", R"({"quantization": {"group_size": 32, "bits": 4, "mode": "mxfp4"}})",
-     StatusCode::kUnsupported, "quantization: mode \"mxfp4\" is not supported; affine is"},
+    {"Mode", R"({"quantization": {"group_size": 16, "bits": 4, "mode": "nvfp4"}})",
+     StatusCode::kUnsupported,
+     "quantization: mode \"nvfp4\" is not supported; affine and mxfp4 are"},
+    {"WidthsOfMxfp4", R"({"quantization": {"group_size": 64, "bits": 4, "mode": "mxfp4"}})",
+     StatusCode::kUnsupported,
+     "quantization: 4 bits in groups of 64 are not supported in mode mxfp4; 4 bits in groups of 32 "
+     "are"},
     {"ModeOfAModule",
      R"({"quantization": {"group_size": 32, "bits": 4, "lm_head": {"mode": "nvfp4"}}})",
      StatusCode::kUnsupported, "quantization: lm_head: mode \"nvfp4\" is not supported"},
@@ -94,24 +99,24 @@ const RefusedAffine kRefused[] = {
     {"AnotherMethod", R"({"quantization_config": {"quant_method": "gptq", "bits": 4}})",
      StatusCode::kUnsupported,
      "[config] config.json: quantization_config: quant_method \"gptq\" is not supported; MLX's "
-     "affine groups are"},
+     "affine groups and mxfp4 are"},
 };
 
-class AffineConfigRefuses : public ::testing::TestWithParam<RefusedAffine> {};
+class MlxQuantizationRefuses : public ::testing::TestWithParam<RefusedAffine> {};
 
-TEST_P(AffineConfigRefuses, InOneLine) {
-  const Status status = parse_affine_config(GetParam().json).status();
+TEST_P(MlxQuantizationRefuses, InOneLine) {
+  const Status status = parse_mlx_quantization(GetParam().json).status();
   EXPECT_EQ(status.code(), GetParam().code);
   EXPECT_THAT(status.message(), HasSubstr(GetParam().message));
   EXPECT_EQ(status.message().find('\n'), std::string::npos);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, AffineConfigRefuses, ::testing::ValuesIn(kRefused),
+INSTANTIATE_TEST_SUITE_P(All, MlxQuantizationRefuses, ::testing::ValuesIn(kRefused),
                          testing::kCaseName);
 
-TEST(AffineConfigTest, NestingDoesNotFillTheMemory) {
+TEST(MlxQuantizationTest, NestingDoesNotFillTheMemory) {
   const std::string deep(1 << 20, '[');
-  EXPECT_FALSE(parse_affine_config("{\"quantization\": " + deep).ok());
+  EXPECT_FALSE(parse_mlx_quantization("{\"quantization\": " + deep).ok());
 }
 
 }  // namespace
