@@ -187,7 +187,7 @@ class ArchitectureWriter {
   }
 
   Status set_multipliers() {
-    if (config_.activation !=
+    if (config_.glu.activation !=
         (family_.scales_embedding ? Activation::kGeluTanh : Activation::kSilu))
       return has_no_key("another activation");
     const double root = family_.scales_embedding ? std::sqrt(config_.hidden_size) : 1;

@@ -112,7 +112,7 @@ void expect_same_config(const ModelConfig& a, const ModelConfig& b) {
   EXPECT_EQ(a.hidden_size, b.hidden_size);
   EXPECT_EQ(a.max_position_embeddings, b.max_position_embeddings);
   EXPECT_EQ(a.rms_norm_eps, b.rms_norm_eps);
-  EXPECT_EQ(a.activation, b.activation);
+  EXPECT_EQ(a.glu, b.glu);
   EXPECT_EQ(a.tie_word_embeddings, b.tie_word_embeddings);
   EXPECT_EQ(a.per_layer_width, b.per_layer_width);
   expect_near(a.embedding_factor, b.embedding_factor);

@@ -125,7 +125,7 @@ struct ModelConfig {
   int max_position_embeddings = 0;  // tokens
   float rms_norm_eps = 1e-6f;
   float norm_offset = 0;  // added to the checkpoint's norm weights at load: Gemma's 1 + w
-  Activation activation = Activation::kSilu;  // of MLPs
+  GluArgs glu;            // of MLPs
   bool tie_word_embeddings = false;
   bool has_head = true;         // false: it computes embeddings or scores, and no tokens
   bool has_score_head = false;  // scores the last hidden state: serving/pooling/score_format.h

@@ -5,7 +5,7 @@
 namespace pagoda {
 
 Tensor DenseMlpBlock::apply(const Step& step, const Tensor& x) const {
-  return down.apply(step.exec, gate_up.apply_gated(step.exec, x, step.config.activation));
+  return down.apply(step.exec, gate_up.apply_gated(step.exec, x, step.config.glu));
 }
 
 BlockSpec block_spec(const ModelConfig& config, const DenseMlpConfig& mlp, int layer) {

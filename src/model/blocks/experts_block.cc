@@ -64,8 +64,7 @@ Tensor ExpertsBlock::apply(const Step& step, const Tensor& x) const {
   const Routing routing = group_by_expert(
       exec, routes.experts,
       {.num_experts = gate_up.num_experts, .block_rows = expert_block_rows(exec, x.extent(0))});
-  const Tensor gated =
-      expert_gated_linear(exec, x, gate_up, routing, {.activation = step.config.activation});
+  const Tensor gated = expert_gated_linear(exec, x, gate_up, routing, {.glu = step.config.glu});
   ExpertLinearArgs args;
   if (shared) args.shared = shared->apply(step, x);
   if (shared_gate.weight.defined()) args.shared_gate = shared_gate.apply_float32(exec, x);

@@ -57,8 +57,7 @@ Tensor PerLayerBlock::apply(const Step& step, const Tensor& x, const Tensor& sho
                             int layer) const {
   const std::int64_t width = step.config.per_layer_width;
   const Tensor own = short_embedding.slice(1, layer * width, (layer + 1) * width);
-  const Tensor gated =
-      glu(step.exec, gate.apply(step.exec, x), own, {.activation = step.config.activation});
+  const Tensor gated = glu(step.exec, gate.apply(step.exec, x), own, step.config.glu);
   return output.apply(step.exec, gated);
 }
 

@@ -35,8 +35,8 @@ struct Projection {
   }
   // Computes activation(gate(x)) * up(x), for a joined gate and up: x [tokens, cols] -> [tokens,
   // rows / 2]
-  Tensor apply_gated(Exec& exec, const Tensor& x, Activation activation) const {
-    return gated_linear(exec, x, weight, {.bias = bias, .activation = activation});
+  Tensor apply_gated(Exec& exec, const Tensor& x, const GluArgs& glu) const {
+    return gated_linear(exec, x, weight, {.bias = bias, .glu = glu});
   }
 };
 

@@ -164,7 +164,7 @@ Status read_multipliers(const JsonFields& fields, const Family& family, ModelCon
     if (!family.reads(key)) return otherwise;
     return fields.number_or(key, kMultiplierRange, otherwise);
   };
-  PAGODA_ASSIGN_OR_RETURN(config.activation, read_activation(fields, family));
+  PAGODA_ASSIGN_OR_RETURN(config.glu.activation, read_activation(fields, family));
   if (family.norms_lack_one) config.norm_offset = 1;
   const double root = family.scales_embedding ? std::sqrt(config.hidden_size) : 1;
   PAGODA_ASSIGN_OR_RETURN(const double of_embedding, read("embedding_multiplier", root));

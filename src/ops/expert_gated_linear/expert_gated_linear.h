@@ -9,7 +9,7 @@ namespace pagoda {
 
 struct ExpertGatedLinearArgs {
   Tensor bias;  // [experts, 2 * dim] float32, or undefined
-  Activation activation = Activation::kSilu;
+  GluArgs glu = {};
 };
 
 // Computes out[i] = gated_linear(x[routing.tokens[i]], weight of the row's expert), bit for bit.

@@ -16,7 +16,7 @@ OpCase make_expert_gated_linear_case(const ExpertShape& shape, Activation activa
       for (const int part : {0, 1}) parts.push_back(matrix_of_expert(shape, expert, part));
     }
     PAGODA_ASSIGN_OR_RETURN(const ExpertWeight weight, prepare_experts(exec, parts, true));
-    ExpertGatedLinearArgs args = {.activation = activation};
+    ExpertGatedLinearArgs args = {.glu = {.activation = activation, .limit = 2}};
     if (shape.has_bias) {
       args.bias =
           exec.upload<float>(random_values(2, weight.all.rows), {shape.num_experts, weight.rows()});
@@ -58,6 +58,15 @@ std::vector<OpCase> expert_gated_linear_cases() {
                                                    .format = WeightFormat::kQ4_0,
                                                    .up = WeightFormat::kQ8_0},
                                                   Activation::kGeluTanh));
+    cases.push_back(make_expert_gated_linear_case({.tokens = tokens,
+                                                   .num_chosen = 2,
+                                                   .num_experts = 5,
+                                                   .cols = 96,
+                                                   .dim = 48,
+                                                   .format = WeightFormat::kMXFP4,
+                                                   .up = WeightFormat::kMXFP4,
+                                                   .has_bias = true},
+                                                  Activation::kSwigluOai));
   }
   return cases;
 }

@@ -29,7 +29,7 @@ Tensor expert_gated_linear(Exec& exec, const Tensor& x, const ExpertWeight& weig
                        bias != nullptr ? bias + dim : nullptr);
       gate_columns({products, kPairColumns, piece.num_rows, std::min(dim - column, kPairColumns),
                     out.data<float>() + piece.first_row * dim + column, dim},
-                   args.activation);
+                   args.glu);
     }
   });
   return out;

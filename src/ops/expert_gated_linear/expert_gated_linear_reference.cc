@@ -15,7 +15,7 @@ Tensor expert_gated_linear(Exec& exec, const Tensor& x, const ExpertWeight& weig
     const auto* block = routing.blocks.data<std::int32_t>() + 3 * i;
     const int expert = block[0], first = block[1], count = block[2];
     if (count == 0) break;
-    GatedLinearArgs of_expert = {.activation = args.activation};
+    GatedLinearArgs of_expert = {.glu = args.glu};
     if (args.bias.defined()) {
       of_expert.bias = args.bias.slice(0, expert, expert + 1).view({2 * dim});
     }

@@ -8,10 +8,10 @@ namespace pagoda {
 
 struct GatedLinearArgs {
   Tensor bias;  // [2 * dim] float32, or undefined
-  Activation activation = Activation::kSilu;
+  GluArgs glu = {};
 };
 
-// Computes out = glu(linear(x, weight, {.bias = bias}), {activation}), bit for bit. On cpu the
+// Computes out = glu(linear(x, weight, {.bias = bias}), glu), bit for bit. On cpu the
 // products never leave a core's cache. For a prompt of 512 tokens of SmolLM2 this saves writing and
 // reading 6 MB per layer.
 //   x       [tokens, cols]

@@ -16,18 +16,21 @@ struct GatedShape {
 };
 
 OpCase make_gated_linear_case(const GatedShape& shape) {
-  OpCase result{.op = "gated_linear",
-                .description = fmt::format("{} x {} -> {}, {} and {}{}{}", shape.tokens, shape.cols,
-                                           shape.dim, traits_of(shape.gate).name,
-                                           traits_of(shape.up).name, shape.has_bias ? ", bias" : "",
-                                           shape.activation == Activation::kSilu ? "" : ", gelu"),
-                .num_tokens = shape.tokens};
+  OpCase result{
+      .op = "gated_linear",
+      .description = fmt::format("{} x {} -> {}, {} and {}{}{}", shape.tokens, shape.cols,
+                                 shape.dim, traits_of(shape.gate).name, traits_of(shape.up).name,
+                                 shape.has_bias ? ", bias" : "",
+                                 shape.activation == Activation::kSilu
+                                     ? ""
+                                     : fmt::format(", {}", activation_name(shape.activation))),
+      .num_tokens = shape.tokens};
   result.prepare = [shape](Exec& exec, std::span<const int> tokens) -> Result<CaseRun> {
     const auto n = static_cast<std::int64_t>(tokens.size());
     const HostTensor parts[] = {random_matrix(100, shape.gate, shape.dim, shape.cols),
                                 random_matrix(101, shape.up, shape.dim, shape.cols)};
     PAGODA_ASSIGN_OR_RETURN(const Weight weight, prepare_weight(exec, parts, WeightUse::kGated));
-    GatedLinearArgs args = {.activation = shape.activation};
+    GatedLinearArgs args = {.glu = {.activation = shape.activation, .limit = 2}};
     if (shape.has_bias) {
       args.bias = exec.upload<float>(random_values(2, weight.rows), {weight.rows});
     }
@@ -66,14 +69,14 @@ std::vector<OpCase> gated_linear_cases() {
                                             .gate = WeightFormat::kQ8_0,
                                             .up = WeightFormat::kQ4_1,
                                             .has_bias = true}));
-    cases.push_back(
-        make_gated_linear_case({.tokens = tokens,
-                                .cols = 64,
-                                .dim = 48,
-                                .gate = WeightFormat::kQ4_0,
-                                .up = tokens == 5 ? WeightFormat::kQ8_0 : WeightFormat::kQ4_0,
-                                .has_bias = tokens == 2,
-                                .activation = Activation::kGeluTanh}));
+    cases.push_back(make_gated_linear_case(
+        {.tokens = tokens,
+         .cols = 64,
+         .dim = 48,
+         .gate = WeightFormat::kQ4_0,
+         .up = tokens == 5 ? WeightFormat::kQ8_0 : WeightFormat::kQ4_0,
+         .has_bias = tokens == 2,
+         .activation = tokens == 13 ? Activation::kSwigluOai : Activation::kGeluTanh}));
   }
   for (const int tokens : {1, 37}) {
     cases.push_back(make_gated_linear_case({.tokens = tokens,

@@ -20,7 +20,7 @@ namespace pagoda::cpu::HWY_NAMESPACE {
 
 constexpr std::int64_t kRowsAhead = 8;
 
-void gate_columns_of(const GatedColumns& columns, Activation activation) {
+void gate_columns_of(const GatedColumns& columns, const GluArgs& args) {
   const float* gate = columns.products;
   float* out = columns.out;
   for (std::int64_t row = 0; row < columns.num_rows; ++row) {
@@ -28,7 +28,7 @@ void gate_columns_of(const GatedColumns& columns, Activation activation) {
     const float* ahead = out + kRowsAhead * columns.out_stride;
     __builtin_prefetch(ahead, 1);
     __builtin_prefetch(ahead + columns.width / 2, 1);
-    glu_row(gate, gate + columns.width, columns.count, activation, out);
+    glu_row(gate, gate + columns.width, columns.count, args, out);
     gate += 2 * columns.width;
     out += columns.out_stride;
   }
@@ -42,8 +42,8 @@ namespace pagoda::cpu {
 
 HWY_EXPORT(gate_columns_of);
 
-void gate_columns(const GatedColumns& columns, Activation activation) {
-  HWY_DYNAMIC_DISPATCH(gate_columns_of)(columns, activation);
+void gate_columns(const GatedColumns& columns, const GluArgs& args) {
+  HWY_DYNAMIC_DISPATCH(gate_columns_of)(columns, args);
 }
 
 namespace {
@@ -60,7 +60,7 @@ class GatedWork {
         gate_(packed(weight).segments()[0]),
         up_(packed(weight).segments()[1]),
         bias_(args.bias.defined() ? args.bias.data<float>() : nullptr),
-        activation_(args.activation),
+        glu_(args.glu),
         tokens_(x.extent(0)),
         out_(out.data<float>()) {}
 
@@ -99,7 +99,7 @@ class GatedWork {
                       {rows, thread, products + kPairColumns, 2 * kPairColumns, of_up});
     gate_columns({products, kPairColumns, rows.count, std::min(dim - column, kPairColumns),
                   out_ + (first_row_ + rows.first) * dim + column, dim},
-                 activation_);
+                 glu_);
   }
 
   Exec& exec_;
@@ -107,7 +107,7 @@ class GatedWork {
   const WeightSegment& gate_;
   const WeightSegment& up_;
   const float* bias_;
-  Activation activation_;
+  GluArgs glu_;
   std::int64_t tokens_;
   float* out_;
   std::int64_t first_row_ = 0;  // first row of the current pass
@@ -119,7 +119,7 @@ Tensor gated_linear(Exec& exec, const Tensor& x, const Weight& weight,
                     const GatedLinearArgs& args) {
   if (!packed(weight).is_gated()) {
     const auto [gate, up] = halves_of(cpu::linear(exec, x, weight, {.bias = args.bias}));
-    return cpu::glu(exec, gate, up, {args.activation});
+    return cpu::glu(exec, gate, up, args.glu);
   }
   Tensor out = exec.allocate(DType::kFloat32, {x.extent(0), weight.rows / 2});
   GatedWork(exec, x, weight, args, out).run();

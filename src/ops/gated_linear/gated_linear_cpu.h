@@ -19,6 +19,6 @@ struct GatedColumns {
 };
 
 // Computes the columns, with the vectors that the machine has.
-void gate_columns(const GatedColumns& columns, Activation activation);
+void gate_columns(const GatedColumns& columns, const GluArgs& args);
 
 }  // namespace pagoda::cpu

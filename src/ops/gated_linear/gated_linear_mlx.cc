@@ -13,17 +13,15 @@ Tensor gated_linear(Exec& exec, const Tensor& x, const Weight& weight,
   // If the formats of gate and up differ, the two products are not fused.
   if (uses_metal(exec) && !mlx_weight(weight).is_gated()) {
     const auto [gate, up] = halves_of(mlx::linear(exec, x, weight, {.bias = args.bias}));
-    return mlx::glu(exec, gate, up, {args.activation});
+    return mlx::glu(exec, gate, up, args.glu);
   }
   MlxOp op{
       .name = "gated_linear", .inputs = {x}, .outputs = {{DType::kFloat32, {x.extent(0), dim}}}};
   if (has_bias) op.inputs.push_back(args.bias);
   if (!uses_metal(exec)) {
-    op.host = [weight, has_bias, activation = args.activation](Exec& host,
-                                                               std::span<const Tensor> in) {
-      return std::vector<Tensor>{
-          cpu::gated_linear(host, in[0], mlx_weight(weight).host,
-                            {.bias = has_bias ? in[1] : Tensor(), .activation = activation})};
+    op.host = [weight, has_bias, glu = args.glu](Exec& host, std::span<const Tensor> in) {
+      return std::vector<Tensor>{cpu::gated_linear(
+          host, in[0], mlx_weight(weight).host, {.bias = has_bias ? in[1] : Tensor(), .glu = glu})};
     };
     return run(exec, std::move(op))[0];
   }
@@ -36,7 +34,7 @@ Tensor gated_linear(Exec& exec, const Tensor& x, const Weight& weight,
                                             .bias = input(has_bias ? 1 : 0),
                                             .has_bias = has_bias,
                                             .out_stride = dim,
-                                            .is_gelu = args.activation == Activation::kGeluTanh},
+                                            .glu = args.glu},
                                            x, x.extent(0))};
   op.inputs.push_back(gate.panels);
   const OpCall call = product_call("gated_linear", x, weight);

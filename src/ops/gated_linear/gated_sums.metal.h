@@ -14,7 +14,7 @@ inline float gated_sums(float gate, float up, device const float* bias,
     gate += bias[column];
     up += bias[p.cols + column];
   }
-  return gated(gate, up, p.is_gelu != 0);
+  return gated(gate, up, p.activation, p.alpha, p.limit);
 }
 
 // Writes what add_chunks() has summed for a panel of gate and its panel of up: the first `num_rows`

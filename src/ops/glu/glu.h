@@ -1,5 +1,5 @@
 // glu: the gated activation of MLPs (Shazeer, GLU Variants Improve Transformer, 2020,
-// arXiv:2002.05202): SwiGLU of Llama, GeGLU of Gemma.
+// arXiv:2002.05202): SwiGLU of Llama, GeGLU of Gemma, gpt-oss's SwiGLU with limits.
 #pragma once
 
 #include "ops/dispatch.h"
@@ -8,11 +8,8 @@
 
 namespace pagoda {
 
-struct GluArgs {
-  Activation activation = Activation::kSilu;
-};
-
-// Computes out[t, i] = activation(gate[t, i]) * up[t, i]
+// Computes out[t, i] = activation(gate[t, i]) * up[t, i], with both changed before as
+// Activation::kSwigluOai says.
 //   gate, up  [tokens, dim]; the last extent contiguous, rows at any stride: for example the halves
 //             of a joined product, or slices of two different products
 //   out       [tokens, dim], the same dtype, contiguous

@@ -17,6 +17,6 @@ template <int kWide>
   float ups[kWide];
   load_run<kWide>(gate + row * p.gate_stride + i, true, gates);
   load_run<kWide>(up + row * p.up_stride + i, true, ups);
-  for (int j = 0; j < kWide; ++j) ups[j] = gated(gates[j], ups[j], p.is_gelu != 0);
+  for (int j = 0; j < kWide; ++j) ups[j] = gated(gates[j], ups[j], p.activation, p.alpha, p.limit);
   store_run<kWide>(ups, out + row * p.dim + i);
 }

@@ -54,7 +54,8 @@ std::vector<OpCase> glu_cases() {
            GluShape{.tokens = 33, .dim = 48},
            GluShape{.tokens = 512, .dim = 1536, .is_large = true},
        }) {
-    for (const Activation activation : {Activation::kSilu, Activation::kGeluTanh}) {
+    for (const Activation activation :
+         {Activation::kSilu, Activation::kGeluTanh, Activation::kSwigluOai}) {
       shape.activation = activation;
       for (const bool is_joined : {true, false}) {
         shape.is_joined = is_joined;

@@ -23,8 +23,7 @@ Tensor glu(Exec& exec, const Tensor& gate, const Tensor& up, const GluArgs& args
   const auto glu_row = HWY_DYNAMIC_DISPATCH(glu_row);
   pool_of(exec).parallel_for(tokens, 4, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t t = begin; t < end; ++t) {
-      glu_row(gates + t * gate.stride(0), ups + t * up.stride(0), dim, args.activation,
-              to + t * dim);
+      glu_row(gates + t * gate.stride(0), ups + t * up.stride(0), dim, args, to + t * dim);
     }
   });
   return out;

@@ -6,7 +6,9 @@ struct GluParameters {
   int dim;          // elements of a row
   int gate_stride;  // elements between rows
   int up_stride;
-  int is_gelu;  // Activation::kGeluTanh, else kSilu
+  uint activation;  // the number of an Activation
+  float alpha;      // GluArgs::alpha
+  float limit;      // GluArgs::limit
 };
 
 #endif  // PAGODA_GLU_METAL_H

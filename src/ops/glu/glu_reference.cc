@@ -7,9 +7,22 @@ namespace pagoda::reference {
 
 namespace {
 
-double activated(double x, Activation activation) {
-  if (activation == Activation::kSilu) return x / (1.0 + std::exp(-x));
-  return x / 2 * (1.0 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+double gated(double gate, double up, const GluArgs& args) {
+  switch (args.activation) {
+    case Activation::kSilu:
+      return gate / (1.0 + std::exp(-gate)) * up;
+    case Activation::kGeluTanh: {
+      const double cubic = 0.044715 * gate * gate * gate;
+      return gate / 2 * (1.0 + std::tanh(std::sqrt(2 / std::numbers::pi) * (gate + cubic))) * up;
+    }
+    case Activation::kSwigluOai: {
+      const double limit = args.limit;
+      const double below = gate > limit ? limit : gate;
+      const double between = up > limit ? limit : up < -limit ? -limit : up;
+      return below / (1.0 + std::exp(-args.alpha * below)) * (between + 1);
+    }
+  }
+  return 0;
 }
 
 }  // namespace
@@ -21,8 +34,7 @@ Tensor glu(Exec& exec, const Tensor& gate, const Tensor& up, const GluArgs& args
     const float* gates = gate.data<float>() + t * gate.stride(0);
     const float* ups = up.data<float>() + t * up.stride(0);
     for (std::int64_t i = 0; i < dim; ++i) {
-      out.data<float>()[t * dim + i] =
-          static_cast<float>(activated(gates[i], args.activation) * ups[i]);
+      out.data<float>()[t * dim + i] = static_cast<float>(gated(gates[i], ups[i], args));
     }
   }
   return out;

@@ -2,6 +2,7 @@
 //
 //   silu  x
 //   gelu  2 sqrt(2 / pi) (x + 0.044715 x^3), because (1 + tanh(z)) / 2 is 1 / (1 + e^-2z)
+//   swiglu_oai  alpha x
 #if defined(PAGODA_GLU_ROW_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef PAGODA_GLU_ROW_INL_H
 #undef PAGODA_GLU_ROW_INL_H
@@ -46,46 +47,62 @@ HWY_INLINE V exponential(V x) {
 
 // Returns the y of a gate (at the top of this file).
 template <Activation kActivation>
-HWY_INLINE V exponent_of(V gate) {
-  if constexpr (kActivation == Activation::kSilu) return gate;
+HWY_INLINE V exponent_of(V gate, const GluArgs& args) {
   const D d;
+  if constexpr (kActivation == Activation::kSilu) return gate;
+  if constexpr (kActivation == Activation::kSwigluOai) return hn::Mul(gate, hn::Set(d, args.alpha));
   const V cubic = hn::Mul(hn::Mul(gate, gate), hn::Set(d, 0.0713548163f));
   return hn::Mul(gate, hn::Add(hn::Set(d, 1.59576912f), cubic));
 }
 
+// Returns x, or the limit if x is above it. NaN stays NaN.
+HWY_INLINE V cut_off(V x, V limit) {
+  return hn::IfThenElse(hn::Gt(x, limit), limit, x);
+}
+
 template <Activation kActivation>
-HWY_INLINE V gated(V gate, V up) {
+HWY_INLINE V gated(V gate, V up, const GluArgs& args) {
   const D d;
+  if constexpr (kActivation == Activation::kSwigluOai) {
+    const V limit = hn::Set(d, args.limit);
+    gate = cut_off(gate, limit);
+    up = hn::Neg(cut_off(hn::Neg(cut_off(up, limit)), limit));
+    up = hn::Add(up, hn::Set(d, 1.0f));
+  }
   // If the exponent is cut off, the activation is zero, or the gate, within float32's last bit.
-  const V x = hn::Max(hn::Min(hn::Neg(exponent_of<kActivation>(gate)), hn::Set(d, 88.0f)),
+  const V x = hn::Max(hn::Min(hn::Neg(exponent_of<kActivation>(gate, args)), hn::Set(d, 88.0f)),
                       hn::Set(d, -87.0f));
   return hn::Mul(hn::Div(gate, hn::Add(hn::Set(d, 1.0f), exponential(x))), up);
 }
 
 // Computes a row. gate, up, out [dim]. The bits of an element do not depend on its place.
 template <Activation kActivation>
-inline void glu_row_of(const float* gate, const float* up, std::int64_t dim, float* out) {
+inline void glu_row_of(const float* gate, const float* up, std::int64_t dim, const GluArgs& args,
+                       float* out) {
   const D d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   std::int64_t i = 0;
   for (; i + lanes <= dim; i += lanes) {
-    hn::StoreU(gated<kActivation>(hn::LoadU(d, gate + i), hn::LoadU(d, up + i)), d, out + i);
+    hn::StoreU(gated<kActivation>(hn::LoadU(d, gate + i), hn::LoadU(d, up + i), args), d, out + i);
   }
   if (i == dim) return;
   HWY_ALIGN float gates[hn::MaxLanes(d)] = {};
   HWY_ALIGN float ups[hn::MaxLanes(d)] = {};
   std::copy(gate + i, gate + dim, gates);
   std::copy(up + i, up + dim, ups);
-  hn::Store(gated<kActivation>(hn::Load(d, gates), hn::Load(d, ups)), d, gates);
+  hn::Store(gated<kActivation>(hn::Load(d, gates), hn::Load(d, ups), args), d, gates);
   std::copy(gates, gates + (dim - i), out + i);
 }
 
-inline void glu_row(const float* gate, const float* up, std::int64_t dim, Activation activation,
+inline void glu_row(const float* gate, const float* up, std::int64_t dim, const GluArgs& args,
                     float* out) {
-  if (activation == Activation::kSilu) {
-    glu_row_of<Activation::kSilu>(gate, up, dim, out);
-  } else {
-    glu_row_of<Activation::kGeluTanh>(gate, up, dim, out);
+  switch (args.activation) {
+    case Activation::kSilu:
+      return glu_row_of<Activation::kSilu>(gate, up, dim, args, out);
+    case Activation::kGeluTanh:
+      return glu_row_of<Activation::kGeluTanh>(gate, up, dim, args, out);
+    case Activation::kSwigluOai:
+      return glu_row_of<Activation::kSwigluOai>(gate, up, dim, args, out);
   }
 }
 

@@ -14,8 +14,10 @@ struct LinearParameters {
   uint out_stride;    // from a row of out to the next
   uint out_column;    // the segment's first column in out, and in bias
   uint has_bias;      // 0: `bias` is not read
-  uint is_gelu;       // for gated_linear alone. 1: Activation::kGeluTanh; 0: kSilu
   uint expert_words;  // for a mixture alone: words from an expert's panels to the next expert's
+  uint activation;    // for gated_linear alone: the number of an Activation
+  float alpha;        // GluArgs::alpha
+  float limit;        // GluArgs::limit
 };
 
 #endif  // PAGODA_LINEAR_METAL_H

@@ -33,8 +33,10 @@ LinearParameters parameters_of(const SegmentProduct& product, const Tensor& x) {
           .out_stride = word(product.out_stride),
           .out_column = word(product.out_column),
           .has_bias = product.has_bias ? 1u : 0u,
-          .is_gelu = product.is_gelu ? 1u : 0u,
-          .expert_words = word(segment.expert_words)};
+          .expert_words = word(segment.expert_words),
+          .activation = static_cast<std::uint32_t>(product.glu.activation),
+          .alpha = product.glu.alpha,
+          .limit = product.glu.limit};
 }
 
 }  // namespace

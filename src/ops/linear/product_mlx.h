@@ -7,6 +7,7 @@
 
 #include "backend/mlx/metal_launch.h"
 #include "backend/mlx/mlx_weight.h"
+#include "ops/glu/activation.h"
 #include "tensor/exec.h"
 
 namespace pagoda::mlx {
@@ -27,7 +28,7 @@ struct SegmentProduct {
   bool has_bias = false;
   std::int64_t out_stride = 0;
   std::int64_t out_column = 0;
-  bool is_gelu = false;  // for gated_linear alone; false: silu
+  GluArgs glu = {};  // for gated_linear alone
 };
 
 // Returns the dispatch of a segment's product with `num_rows` rows of x [.., cols].
