@@ -19,6 +19,7 @@ Status check_part(const HostTensor& part, std::int64_t cols) {
   }
   if (part.format == WeightFormat::kAffine) return check_affine(part);
   if (part.mxfp4) return check_mxfp4(part);
+  if (part.strides) return check_strides(part);
   if (cols % traits.block_size != 0) {
     return invalid_argument("[weight] tensor {}: expected a multiple of {} columns in {}, got {}",
                             part.name, traits.block_size, traits.name, cols);

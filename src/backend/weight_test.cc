@@ -266,20 +266,44 @@ TEST(PrepareWeight, ReferenceReadsAffineGroupsAsTheirCodecDoes) {
 // Returns a matrix in MXFP4 with its scales apart from its codes.
 HostTensor with_scales_apart(const HostTensor& matrix) {
   auto codes = std::make_shared<FakeStorage>(), scales = std::make_shared<FakeStorage>();
-  for (std::int64_t row = 0; row < matrix.shape[0]; ++row) {
-    for (std::int64_t b = 0; b < matrix.shape[1] / BlockMXFP4::kValues; ++b) {
-      const BlockMXFP4 block = mxfp4_block(matrix, row, b);
-      const auto code = [&](int i) { return block.nibbles[i % 16] >> (i / 16 * 4) & 15; };
-      for (int i = 0; i < BlockMXFP4::kValues; i += 2)
-        codes->bytes.push_back(static_cast<std::byte>(code(i) | code(i + 1) << 4));
-      scales->bytes.push_back(static_cast<std::byte>(block.exponent));
-    }
+  for (std::size_t at = 0; at < matrix.bytes.size(); at += sizeof(BlockMXFP4)) {
+    BlockMXFP4 block;
+    std::memcpy(&block, matrix.bytes.data() + at, sizeof(block));
+    const auto code = [&](int i) { return block.nibbles[i % 16] >> (i / 16 * 4) & 15; };
+    for (int i = 0; i < BlockMXFP4::kValues; i += 2)
+      codes->bytes.push_back(static_cast<std::byte>(code(i) | code(i + 1) << 4));
+    scales->bytes.push_back(static_cast<std::byte>(block.exponent));
   }
   HostTensor apart = matrix;
   apart.bytes = codes->bytes;
   apart.storage = codes;
   apart.mxfp4 = Mxfp4Scales{.scales = scales->bytes, .storage = scales};
   return apart;
+}
+
+TEST(PrepareWeight, AMatrixMayBeAnotherOneTransposed) {
+  constexpr std::int64_t kOwnRows = 37, kOwnCols = 5;
+  for (const WeightFormat format : {WeightFormat::kF32, WeightFormat::kBF16}) {
+    const Matrix source = make_matrix(format, kOwnCols, 2 * kOwnRows);
+    HostTensor view = source.tensor;  // of every second column of the source
+    const auto size = static_cast<std::size_t>(traits_of(format).block_bytes);
+    view.shape = {kOwnRows, kOwnCols};
+    view.strides = Strides{.row = 2, .col = 2 * kOwnRows};
+    view.bytes = view.bytes.subspan(size);
+    const auto exec = exec_of(Backend::kReference);
+    const Weight weight = prepare_weight(*exec, {&view, 1}).value();
+    const Weight on_cpu = prepare_weight(*exec_of(Backend::kCpu), {&view, 1}).value();
+    EXPECT_EQ(on_cpu.rows, kOwnRows);
+    for (std::int64_t row = 0; row < kOwnRows; ++row) {
+      const std::vector<float> values = read_row(*exec, weight, row);
+      for (std::int64_t col = 0; col < kOwnCols; ++col)
+        EXPECT_EQ(values[col], source.values[col * 2 * kOwnRows + 2 * row + 1]);
+    }
+    view.bytes = view.bytes.first(7 * size);
+    EXPECT_EQ(prepare_weight(*exec, {&view, 1}).status().message(),
+              fmt::format("[strides] tensor layer.weight: expected {} bytes, got {}",
+                          (36 * 2 + 4 * 74 + 1) * size, 7 * size));
+  }
 }
 
 TEST(PrepareWeight, ScalesOfMxfp4MayStandApart) {

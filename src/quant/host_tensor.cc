@@ -1,7 +1,5 @@
 #include "quant/host_tensor.h"
 
-#include <cstring>
-
 namespace pagoda {
 namespace {
 
@@ -82,25 +80,19 @@ Status check_mxfp4(const HostTensor& tensor) {
   return check("scales", tensor.mxfp4->scales.size(), 1);
 }
 
-BlockMXFP4 mxfp4_block(const HostTensor& tensor, std::int64_t row, std::int64_t block) {
-  constexpr int kHalf = BlockMXFP4::kValues / 2;
-  const std::int64_t num_blocks = tensor.shape[-1] / BlockMXFP4::kValues;
-  BlockMXFP4 result;
-  if (!tensor.mxfp4) {
-    const auto at = static_cast<std::size_t>(row * num_blocks + block) * sizeof(result);
-    std::memcpy(&result, tensor.bytes.data() + at, sizeof(result));
-    return result;
+Status check_strides(const HostTensor& tensor) {
+  const Shape& shape = tensor.shape;
+  if (!tensor.strides || shape.rank() != 2 || shape.num_elements() == 0 ||
+      traits_of(tensor.format).block_size != 1 || tensor.format == WeightFormat::kAffine) {
+    return invalid_argument("[strides] tensor {}: expected a matrix of a plain type, got {} of {}",
+                            tensor.name, to_string(shape), format_name(tensor));
   }
-  const std::int64_t at = row * tensor.mxfp4->row_step * num_blocks + block;
-  const std::byte* const pairs = tensor.bytes.data() + at * kHalf;
-  const auto element = [&](int i) {
-    return std::to_integer<int>(pairs[i / 2]) >> (4 * (i % 2)) & 15;
-  };
-  result.exponent = std::to_integer<std::uint8_t>(tensor.mxfp4->scales[at]);
-  for (int i = 0; i < kHalf; ++i) {
-    result.nibbles[i] = static_cast<std::uint8_t>(element(i) | element(i + kHalf) << 4);
-  }
-  return result;
+  const std::int64_t last =
+      (shape[0] - 1) * tensor.strides->row + (shape[1] - 1) * tensor.strides->col;
+  const std::int64_t expected = (last + 1) * traits_of(tensor.format).block_bytes;
+  if (static_cast<std::int64_t>(tensor.bytes.size()) == expected) return ok_status();
+  return invalid_argument("[strides] tensor {}: expected {} bytes, got {}", tensor.name, expected,
+                          tensor.bytes.size());
 }
 
 AffineRow affine_row(const HostTensor& tensor, std::int64_t row) {

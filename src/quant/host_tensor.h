@@ -45,6 +45,13 @@ struct Mxfp4Scales {
   std::int64_t row_step = 1;
 };
 
+// The place of a matrix's numbers in another one of a plain type, such as its transposed: distances
+// from a row to the next, and from a column to the next, in numbers.
+struct Strides {
+  std::int64_t row = 0;
+  std::int64_t col = 0;
+};
+
 // Row-major, the innermost extent last: a linear layer's weight is [out_features, in_features], as
 // Hugging Face has it. The loader has checked that `bytes` is exactly as long as format and shape
 // say. They may be unaligned (safetensors promises nothing): read them with memcpy.
@@ -56,6 +63,10 @@ struct HostTensor {
   std::shared_ptr<const HostStorage> storage;
   std::optional<AffineGroups> affine;  // present for kAffine alone
   std::optional<Mxfp4Scales> mxfp4;    // absent: blocks of kMXFP4 have their scales
+  std::optional<Strides> strides;      // absent: rows follow one another
+
+  // Returns whether rows lie in `bytes` one after the other, as the format has them.
+  bool has_whole_rows() const { return !affine && !mxfp4 && !strides; }
 };
 
 // Returns the name of a tensor's format: "Q4_1", "affine 4-bit, groups of 64".
@@ -71,13 +82,13 @@ void release_pages(const HostTensor& tensor);
 // an array that is not as long as shape and layout say.
 Status check_affine(const HostTensor& tensor);
 
+// Checks a matrix with Strides: a plain type, and bytes from its first number to its last. Errors are
+// kInvalidArgument.
+Status check_strides(const HostTensor& tensor);
+
 // Checks a tensor with Mxfp4Scales: rows of whole blocks, and arrays as long as its shape says.
 // Errors are kInvalidArgument.
 Status check_mxfp4(const HostTensor& tensor);
-
-// Returns block `block` of row `row`, with its scale, of a tensor in MXFP4. REQUIRES: rows of whole
-// blocks.
-BlockMXFP4 mxfp4_block(const HostTensor& tensor, std::int64_t row, std::int64_t block);
 
 // Returns row `row` of a tensor. REQUIRES: check_affine() accepts the tensor.
 AffineRow affine_row(const HostTensor& tensor, std::int64_t row);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -99,6 +100,32 @@ void scale(WeightFormat format, std::span<std::byte> numbers, int exponent) {
   }
 }
 
+// Writes the blocks of a row whose scales are stored apart.
+void join_blocks(const HostTensor& tensor, std::int64_t row, std::byte* to) {
+  constexpr int kHalf = BlockMXFP4::kValues / 2;
+  const std::int64_t num_blocks = tensor.shape[-1] / BlockMXFP4::kValues;
+  const std::int64_t first = row * tensor.mxfp4->row_step * num_blocks;
+  for (std::int64_t b = 0; b < num_blocks; ++b, to += sizeof(BlockMXFP4)) {
+    const std::byte* const pairs = tensor.bytes.data() + (first + b) * kHalf;
+    const auto element = [&](int i) {
+      return std::to_integer<int>(pairs[i / 2]) >> (4 * (i % 2)) & 15;
+    };
+    to[0] = tensor.mxfp4->scales[static_cast<std::size_t>(first + b)];
+    for (int i = 0; i < kHalf; ++i) {
+      to[1 + i] = static_cast<std::byte>(element(i) | element(i + kHalf) << 4);
+    }
+  }
+}
+
+// Writes the numbers of a row that has strides.
+void gather(const HostTensor& tensor, std::int64_t row, std::byte* to) {
+  const auto bytes = static_cast<std::int64_t>(traits_of(tensor.format).block_bytes);
+  const std::byte* from = tensor.bytes.data() + row * tensor.strides->row * bytes;
+  for (std::int64_t col = 0; col < tensor.shape[1]; ++col, to += bytes) {
+    std::memcpy(to, from + col * tensor.strides->col * bytes, static_cast<std::size_t>(bytes));
+  }
+}
+
 // Multiplies the groups' scales, or their biases, by the powers of two of their rows.
 void scale_groups(const HostTensor& tensor, std::span<const int> exponents,
                   std::span<const std::byte>& numbers,
@@ -118,17 +145,23 @@ void scale_groups(const HostTensor& tensor, std::span<const int> exponents,
 
 }  // namespace
 
+std::span<const std::byte> row_bytes(const HostTensor& tensor, std::int64_t row,
+                                     std::vector<std::byte>& scratch) {
+  const std::int64_t size = packed_bytes(tensor.format, width_of(tensor));
+  if (tensor.has_whole_rows()) return row_of(tensor.bytes, row, size);
+  scratch.resize(static_cast<std::size_t>(size));
+  if (tensor.mxfp4) {
+    join_blocks(tensor, row, scratch.data());
+  } else {
+    gather(tensor, row, scratch.data());
+  }
+  return scratch;
+}
+
 void read_row(const HostTensor& tensor, std::int64_t row, float* values) {
   if (tensor.affine) return dequantize_affine_row(affine_row(tensor, row), values);
-  if (tensor.mxfp4) {
-    for (std::int64_t b = 0; b < width_of(tensor) / BlockMXFP4::kValues; ++b) {
-      const BlockMXFP4 block = mxfp4_block(tensor, row, b);
-      dequantize_mxfp4(std::as_bytes(std::span(&block, 1)), values + b * BlockMXFP4::kValues);
-    }
-    return;
-  }
-  const std::int64_t row_bytes = packed_bytes(tensor.format, width_of(tensor));
-  traits_of(tensor.format).dequantize(row_of(tensor.bytes, row, row_bytes), values);
+  std::vector<std::byte> scratch;
+  traits_of(tensor.format).dequantize(row_bytes(tensor, row, scratch), values);
 }
 
 ExponentRange exact_exponents(const HostTensor& tensor, std::int64_t row) {
@@ -139,7 +172,7 @@ ExponentRange exact_exponents(const HostTensor& tensor, std::int64_t row) {
     return range;
   }
   const std::int64_t width = width_of(tensor);
-  if (width % traits_of(tensor.format).block_size != 0 || tensor.mxfp4)
+  if (width % traits_of(tensor.format).block_size != 0 || !tensor.has_whole_rows())
     return {.least = 0, .most = 0};
   ExponentRange range;
   const std::span<const std::byte> bytes =
@@ -206,6 +239,7 @@ HostTensor rows_in_turn(const HostTensor& tensor, std::int64_t first, std::int64
 }
 
 HostTensor slice_rows(const HostTensor& tensor, std::int64_t first, std::int64_t count) {
+  PAGODA_CHECK(!tensor.strides, "[tensor_rows] a slice of a tensor with strides");
   const std::int64_t rows = tensor.shape[0];
   PAGODA_CHECK(first >= 0 && count >= 0 && first + count <= rows,
                "[tensor_rows] rows that a tensor has not");

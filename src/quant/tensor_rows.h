@@ -9,10 +9,16 @@
 
 #include <algorithm>
 #include <span>
+#include <vector>
 
 #include "quant/host_tensor.h"
 
 namespace pagoda {
+
+// Returns row `row` as the format has it: a view, or a copy in `scratch` if the tensor's numbers lie
+// otherwise. REQUIRES: no affine groups, and rows of whole blocks.
+std::span<const std::byte> row_bytes(const HostTensor& tensor, std::int64_t row,
+                                     std::vector<std::byte>& scratch);
 
 // Writes row `row` as float32.
 void read_row(const HostTensor& tensor, std::int64_t row, float* values);
@@ -32,8 +38,8 @@ struct ExponentRange {
   bool operator==(const ExponentRange&) const = default;
 };
 
-// Returns the exponents that are exact for row `row`. Only 0 is, if a number is not finite, if
-// the row does not have whole blocks of its own, or with Mxfp4Scales. float32 and bfloat16 numbers stay normal, because
+// Returns the exponents that are exact for row `row`. Only 0 is, if a number is not finite or if
+// the row does not lie in the tensor's bytes as whole blocks. float32 and bfloat16 numbers stay normal, because
 // some devices treat subnormal numbers as zeros.
 ExponentRange exact_exponents(const HostTensor& tensor, std::int64_t row);
 

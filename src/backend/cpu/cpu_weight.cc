@@ -19,7 +19,7 @@ constexpr std::size_t kBytesReadNext = std::size_t{128} << 10;
 
 // Releases the pages of rows [begin, end) of a matrix, which have been packed.
 void release_rows(const HostTensor& matrix, std::int64_t begin, std::int64_t end) {
-  if (!matrix.storage || matrix.affine || matrix.mxfp4) return;
+  if (!matrix.storage || !matrix.has_whole_rows()) return;
   const std::int64_t row_bytes = packed_bytes(matrix.format, matrix.shape[1]);
   matrix.storage->release_pages(matrix.bytes.subspan(begin * row_bytes, (end - begin) * row_bytes));
 }
@@ -63,7 +63,7 @@ void pack_segment(CpuExec& exec, const HostTensor& part, const WeightSegment& se
     });
     release_rows(part, row_of(first), row_of(last));
   }
-  if (part.affine || part.mxfp4) release_pages(part);
+  if (!part.has_whole_rows()) release_pages(part);
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include "quant/q5_k.h"
 #include "quant/q6_k.h"
 #include "quant/q8_0.h"
+#include "quant/tensor_rows.h"
 
 namespace pagoda::cpu {
 namespace {
@@ -179,12 +180,12 @@ void put_minimum_scale(const auto& packed, int column, std::byte* group) {
   }
 }
 
-void put_mxfp4(const PanelLayout& layout, const HostTensor& matrix, std::int64_t row, int column,
-               std::byte* panel) {
+void put_mxfp4(const PanelLayout& layout, const std::byte* row, int column, std::byte* panel) {
   constexpr PanelFormat kFormat = panel_format(PanelKind::kMXFP4);
   std::byte* group = panel + layout.header_area();
   for (std::int64_t b = 0; b < layout.cols / kUnit; ++b, group += kFormat.group_bytes()) {
-    const BlockMXFP4 block = mxfp4_block(matrix, row, b);
+    BlockMXFP4 block;
+    std::memcpy(&block, row + b * sizeof(block), sizeof(block));
     Codes codes;
     codes_of(block, codes);
     panel[b * kColumns + column] = static_cast<std::byte>(block.exponent);
@@ -430,13 +431,12 @@ void put_affine_row(const PanelLayout& layout, const HostTensor& matrix, std::in
 }
 
 void put_row(const PanelLayout& layout, const HostTensor& matrix, std::int64_t row, int column,
-             std::byte* panel) {
+             std::vector<std::byte>& scratch, std::byte* panel) {
   const std::int64_t cols = layout.cols;
   if (matrix.format == WeightFormat::kAffine) {
     return put_affine_row(layout, matrix, row, column, panel);
   }
-  if (layout.kind == PanelKind::kMXFP4) return put_mxfp4(layout, matrix, row, column, panel);
-  const std::byte* from = matrix.bytes.data() + row * packed_bytes(matrix.format, cols);
+  const std::byte* from = row_bytes(matrix, row, scratch).data();
   switch (layout.kind) {
     case PanelKind::kF32:
       return put_float32(from, cols, column, panel);
@@ -467,8 +467,10 @@ void put_row(const PanelLayout& layout, const HostTensor& matrix, std::int64_t r
       return put_super_blocks<PanelKind::kQ6_K, BlockQ6_K>(from, cols, column, panel);
     case PanelKind::kIQ4_XS:
       return put_super_blocks<PanelKind::kIQ4_XS, BlockIQ4_XS>(from, cols, column, panel);
+    case PanelKind::kMXFP4:
+      return put_mxfp4(layout, from, column, panel);
     default:
-      return;  // kAffine and kMXFP4 were handled above
+      return;  // kAffine was handled above
   }
 }
 
@@ -563,7 +565,8 @@ void pack_panel(const PanelLayout& layout, const HostTensor& matrix, std::int64_
                 int num_rows, std::byte* panel) {
   // Fresh pages are zero, but memory that is packed again is not.
   std::memset(panel, 0, static_cast<std::size_t>(layout.panel_bytes()));
-  for (int i = 0; i < num_rows; ++i) put_row(layout, matrix, first_row + i, i, panel);
+  std::vector<std::byte> scratch;
+  for (int i = 0; i < num_rows; ++i) put_row(layout, matrix, first_row + i, i, scratch, panel);
 }
 
 void unpack_column(const PanelLayout& layout, const std::byte* panel, int column, float* values) {

@@ -36,12 +36,12 @@ void pack_part(HostThreads& threads, const HostTensor& part, std::int64_t first,
         pack_column(part, row - first, static_cast<int>(row % kPanelColumns), panel);
       }
     });
-    if (part.storage && !part.affine && !part.mxfp4) {
+    if (part.storage && part.has_whole_rows()) {
       const std::int64_t from = rows_of(begin) - first, to = rows_of(last) - first;
       part.storage->release_pages(part.bytes.subspan(from * row_bytes, (to - from) * row_bytes));
     }
   }
-  if (part.affine || part.mxfp4) release_pages(part);
+  if (!part.has_whole_rows()) release_pages(part);
 }
 
 // Packs `parts`, which share a format, into panels of their own.

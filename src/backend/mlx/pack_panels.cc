@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <span>
+#include <vector>
 
 #include "backend/mlx/metal_unit.h"
 #include "core/check.h"
@@ -19,6 +20,7 @@
 #include "quant/q5_k.h"
 #include "quant/q6_k.h"
 #include "quant/q8_0.h"
+#include "quant/tensor_rows.h"
 
 namespace pagoda::mlx {
 namespace {
@@ -284,21 +286,15 @@ void pack_plain(std::span<const std::byte> row, int column, std::uint32_t* panel
 void pack_column(const HostTensor& matrix, std::int64_t row, int column, std::uint32_t* panel) {
   const PanelFormat format = panel_format_of(matrix);
   const std::int64_t cols = matrix.shape[1];
+  std::vector<std::byte> scratch;
   std::span<const std::byte> bytes;
-  if (!format.is_affine() && !matrix.mxfp4) {
-    const std::int64_t row_bytes = packed_bytes(matrix.format, cols);
-    bytes = matrix.bytes.subspan(row * row_bytes, row_bytes);
-  }
+  if (!format.is_affine()) bytes = row_bytes(matrix, row, scratch);
   if (format.is_plain()) return pack_plain(bytes, column, panel);
   for (std::int64_t k = 0; k < cols; k += format.unit()) {
     UnitColumn unit;
     unit.num_k = static_cast<int>(std::min<std::int64_t>(format.unit(), cols - k));
     if (format.is_affine()) {
       take_affine(affine_row(matrix, row), k, unit);
-    } else if (matrix.mxfp4) {
-      for (int b = 0; b < unit.num_k / kBlockSize; ++b) {
-        take(mxfp4_block(matrix, row, k / kBlockSize + b), b, unit);
-      }
     } else {
       take_unit(matrix.format, bytes, k, unit);
     }

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "backend/native_exec.h"
+#include "quant/tensor_rows.h"
 
 namespace pagoda::reference {
 
@@ -32,25 +33,23 @@ Result<BufferRef> copy_of(NativeExec& exec, std::span<const std::byte> bytes) {
   return copy;
 }
 
-// Returns the blocks of a matrix whose scales are stored apart.
-Result<BufferRef> blocks_of(NativeExec& exec, const HostTensor& tensor) {
-  const std::int64_t num_blocks = tensor.shape[1] / BlockMXFP4::kValues;
-  const auto size = static_cast<std::size_t>(tensor.shape[0] * num_blocks) * sizeof(BlockMXFP4);
-  PAGODA_ASSIGN_OR_RETURN(BufferRef blocks, exec.allocate_weight_bytes(size));
-  std::byte* to = blocks->host();
+// Returns the rows of a matrix whose numbers lie otherwise.
+Result<BufferRef> rows_of(NativeExec& exec, const HostTensor& tensor) {
+  const std::int64_t size = packed_bytes(tensor.format, tensor.shape[1]);
+  PAGODA_ASSIGN_OR_RETURN(
+      BufferRef rows, exec.allocate_weight_bytes(static_cast<std::size_t>(tensor.shape[0] * size)));
+  std::vector<std::byte> scratch;
   for (std::int64_t row = 0; row < tensor.shape[0]; ++row) {
-    for (std::int64_t b = 0; b < num_blocks; ++b, to += sizeof(BlockMXFP4)) {
-      const BlockMXFP4 block = mxfp4_block(tensor, row, b);
-      std::memcpy(to, &block, sizeof(block));
-    }
+    std::memcpy(rows->host() + row * size, row_bytes(tensor, row, scratch).data(),
+                static_cast<std::size_t>(size));
   }
-  return blocks;
+  return rows;
 }
 
 Result<ReferenceWeight::Part> copy_of(NativeExec& exec, const HostTensor& tensor) {
   ReferenceWeight::Part part{.format = tensor.format, .rows = tensor.shape[0], .bytes = {}};
-  if (tensor.mxfp4) {
-    PAGODA_ASSIGN_OR_RETURN(part.bytes, blocks_of(exec, tensor));
+  if (tensor.mxfp4 || tensor.strides) {
+    PAGODA_ASSIGN_OR_RETURN(part.bytes, rows_of(exec, tensor));
   } else {
     PAGODA_ASSIGN_OR_RETURN(part.bytes, copy_of(exec, tensor.bytes));
   }
