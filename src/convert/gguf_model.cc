@@ -171,6 +171,26 @@ Status add_parts(const Checkpoint& checkpoint, const Family& family, const Proje
   return ok_status();
 }
 
+// Returns GGUF's name of the tensor that has a part of all experts.
+Result<std::string> gguf_name_of_part(const Family& family, const ExpertPart& part,
+                                      const char* ending) {
+  for (const std::string& name : part.stacked) {
+    std::string known = family.gguf_tensor_names->gguf_of(name + ending);
+    if (!known.empty()) return known;
+  }
+  return unsupported("[quantize] experts {}: GGUF has no name for them", part.before);
+}
+
+Status add_expert_biases(const Checkpoint& checkpoint, const Family& family,
+                         const ExpertsSpec& spec, GgufModel& model) {
+  PAGODA_ASSIGN_OR_RETURN(std::vector<HostTensor> biases, find_expert_biases(checkpoint, spec));
+  for (std::size_t i = 0; i < spec.parts.size(); ++i) {
+    PAGODA_ASSIGN_OR_RETURN(biases[i].name, gguf_name_of_part(family, spec.parts[i], ".bias"));
+    model.tensors.push_back({.tensor = std::move(biases[i])});
+  }
+  return ok_status();
+}
+
 // Adds the tensors of a mixture's half: GGUF has one for each part, with the matrices of all experts.
 Status add_experts(const Checkpoint& checkpoint, const Family& family, const ExpertsSpec& spec,
                    GgufModel& model) {
@@ -182,15 +202,10 @@ Status add_experts(const Checkpoint& checkpoint, const Family& family, const Exp
       tensor.parts.push_back(all[at]);
     tensor.tensor.format = tensor.parts.front().format;
     tensor.tensor.shape = {spec.num_experts, part.rows, spec.cols};
-    for (const std::string& name : part.stacked) {
-      if (tensor.tensor.name.empty())
-        tensor.tensor.name = family.gguf_tensor_names->gguf_of(name + ".weight");
-    }
-    if (tensor.tensor.name.empty())
-      return unsupported("[quantize] experts {}: GGUF has no name for them", part.before);
+    PAGODA_ASSIGN_OR_RETURN(tensor.tensor.name, gguf_name_of_part(family, part, ".weight"));
     model.tensors.push_back(std::move(tensor));
   }
-  return ok_status();
+  return spec.has_bias ? add_expert_biases(checkpoint, family, spec, model) : ok_status();
 }
 
 Result<GgufModel> from_folder(const Checkpoint& files) {

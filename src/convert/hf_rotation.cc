@@ -96,7 +96,8 @@ class RotationWriter {
 
   Status set_yarn() {
     const RopeScaling& scaling = full_.scaling;
-    if (!scaling.truncates) return has_no_key(config_, "YaRN's truncate false");
+    if (scaling.truncates != family_.gguf_yarn_truncates)
+      return has_no_key(config_, "YaRN's truncate");
     set("rope.scaling.type", "yarn");
     set("rope.scaling.factor", scaling.factor);
     set_positions(scaling.original_positions);

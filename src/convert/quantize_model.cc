@@ -9,6 +9,7 @@
 
 #include "convert/gguf_model.h"
 #include "core/start_thread.h"
+#include "quant/tensor_rows.h"
 #include "weights/printable.h"
 
 namespace pagoda {
@@ -71,12 +72,16 @@ class RowConverter {
 
   std::int64_t rows() const { return rows_; }
   std::int64_t width() const { return width_; }
-  std::int64_t row_bytes() const { return packed_bytes(format_, width_); }
+  std::int64_t row_size() const { return packed_bytes(format_, width_); }
 
   // Converts rows [begin, end) of the new tensor into `out`.
   Status convert(std::int64_t begin, std::int64_t end, std::byte* out) const {
     std::vector<float> values(width_);
-    for (std::int64_t row = begin; row < end; ++row, out += row_bytes()) {
+    for (std::int64_t row = begin; row < end; ++row, out += row_size()) {
+      if (format_ == WeightFormat::kMXFP4) {
+        copy(row, out);
+        continue;
+      }
       decode(source_row(row), values.data());
       if (changes_values_) {
         for (float& value : values) value = (value + source_.offset) * source_.factor;
@@ -94,16 +99,29 @@ class RowConverter {
     return row - in_head + in_head / 2 + in_head % 2 * (head_dim_ / 2);
   }
 
-  void decode(std::int64_t row, float* values) const {
-    if (source_.parts.empty()) return decode(tensor_, row, values);
+  // Returns the tensor that has a row, and makes `row` the row's number there.
+  const HostTensor& find_row(std::int64_t& row) const {
+    if (source_.parts.empty()) return tensor_;
     const std::int64_t rows_of_part = tensor_.shape[1];
-    decode(source_.parts[row / rows_of_part], row % rows_of_part, values);
+    const HostTensor& part = source_.parts[static_cast<std::size_t>(row / rows_of_part)];
+    row %= rows_of_part;
+    return part;
+  }
+
+  void copy(std::int64_t row, std::byte* out) const {
+    std::vector<std::byte> scratch;
+    const HostTensor& tensor = find_row(row);
+    const std::span<const std::byte> bytes = row_bytes(tensor, row, scratch);
+    std::copy(bytes.begin(), bytes.end(), out);
+  }
+
+  void decode(std::int64_t row, float* values) const {
+    const HostTensor& tensor = find_row(row);
+    decode(tensor, row, values);
   }
 
   void decode(const HostTensor& tensor, std::int64_t row, float* values) const {
-    if (tensor.format == WeightFormat::kAffine) {
-      return dequantize_affine_row(affine_row(tensor, row), values);
-    }
+    if (!tensor.has_whole_rows()) return read_row(tensor, row, values);
     const auto size = static_cast<std::size_t>(packed_bytes(tensor.format, width_));
     traits_of(tensor.format)
         .dequantize(tensor.bytes.subspan(static_cast<std::size_t>(row) * size, size), values);
@@ -141,7 +159,8 @@ class Quantizer {
     const GgufModelTensor& source = model_.tensors[index];
     const WeightFormat format = plan_.tensors[index].format;
     const bool is_copy = format == source.tensor.format && source.interleaved_head_dim == 0 &&
-                         source.parts.empty() && !changes_values(source);
+                         source.parts.empty() && source.tensor.has_whole_rows() &&
+                         !changes_values(source);
     PAGODA_RETURN_IF_ERROR(is_copy ? copy(source.tensor, sink) : convert(source, format, sink));
     release_pages(source.tensor);
     for (const HostTensor& part : source.parts) release_pages(part);
@@ -160,11 +179,11 @@ class Quantizer {
     std::vector<std::byte> bytes;
     for (std::int64_t first = 0; first < converter.rows(); first += chunk) {
       const std::int64_t rows = std::min(chunk, converter.rows() - first);
-      bytes.resize(rows * converter.row_bytes());
+      bytes.resize(rows * converter.row_size());
       PAGODA_RETURN_IF_ERROR(
           parallel_ranges(options_.num_threads, rows, [&](std::int64_t begin, std::int64_t end) {
             return converter.convert(first + begin, first + end,
-                                     bytes.data() + begin * converter.row_bytes());
+                                     bytes.data() + begin * converter.row_size());
           }));
       PAGODA_RETURN_IF_ERROR(sink(bytes));
       PAGODA_RETURN_IF_ERROR(advance(rows * converter.width()));
@@ -240,9 +259,12 @@ GgufPlan make_plan(const GgufModel& model, WeightFormat wanted) {
       .set("general.quantization_version", std::uint32_t{2});
   for (const GgufModelTensor& source : model.tensors) {
     const HostTensor& tensor = source.tensor;
-    plan.tensors.push_back({.name = tensor.name,
-                            .shape = tensor.shape,
-                            .format = quantized_format(tensor.name, tensor.shape, wanted)});
+    // Smaller than any format that is written, and exact.
+    const bool is_kept = tensor.format == WeightFormat::kMXFP4;
+    plan.tensors.push_back(
+        {.name = tensor.name,
+         .shape = tensor.shape,
+         .format = is_kept ? tensor.format : quantized_format(tensor.name, tensor.shape, wanted)});
   }
   return plan;
 }

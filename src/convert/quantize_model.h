@@ -44,7 +44,8 @@ struct QuantizeSummary {
 inline constexpr WeightFormat kQuantizeFormats[] = {WeightFormat::kQ8_0, WeightFormat::kQ4_0,
                                                     WeightFormat::kQ4_K};
 
-// Returns the format in which a tensor of this GGUF name and shape is written.
+// Returns the format in which a tensor of this GGUF name and shape is written. Tensors in MXFP4
+// stay so whatever is wanted.
 WeightFormat quantized_format(std::string_view name, const Shape& shape, WeightFormat wanted);
 
 // Writes a quantised copy of a model. kInvalidArgument: an output whose name does not end in .gguf,

@@ -15,7 +15,9 @@ namespace {
 // Returns whether a tensor of experts is read: tensors with several matrices are preferred.
 bool is_read(const Checkpoint& checkpoint, const TensorPlace& place) {
   const auto has = [&](const std::string& module) {
-    return checkpoint.has(module + ".weight") || checkpoint.has(module);
+    if (place.is_bias) return checkpoint.has(module + ".bias") || checkpoint.has(module + "_bias");
+    return checkpoint.has(module + ".weight") || checkpoint.has(module) ||
+           checkpoint.has(module + "_blocks");
   };
   const ExpertsSpec& spec = *place.experts;
   if (!spec.joined.empty() && has(spec.joined)) return place.expert.part < 0;

@@ -69,7 +69,9 @@ TEST(CheckpointTensorsTest, EveryFamilysOwnTensorsAreRead) {
                             "tiny-granitemoe",
                             "tiny-granitemoeshared",
                             "tiny-glm4-moe",
-                            "tiny-ernie4-5-moe"}) {
+                            "tiny-ernie4-5-moe",
+                            "tiny-gpt-oss",
+                            "tiny-gpt-oss-mxfp4"}) {
     const Status status = check_with(model, "");
     EXPECT_TRUE(status.ok()) << model << ": " << status.message();
   }
@@ -99,6 +101,9 @@ TEST(CheckpointTensorsTest, OneThatNothingReadsIsRefusedByName) {
       {"tiny-qwen3-moe", "model.layers.0.mlp.experts.6.up_proj.weight"},
       {"tiny-qwen3-moe", "model.layers.0.mlp.experts.06.up_proj.weight"},
       {"tiny-qwen3-moe", "model.layers.0.mlp.gate.bias"},
+      {"tiny-qwen3-moe", "model.layers.0.mlp.experts.gate_up_proj_bias"},
+      {"tiny-qwen3-moe", "model.layers.0.mlp.experts.0.up_proj.bias"},
+      {"tiny-gpt-oss", "model.layers.0.mlp.gate.weight"},
       {"tiny-qwen3-moe", "model.layers.0.mlp.shared_expert.up_proj.weight"},
       {"tiny-qwen3-moe", "model.layers.0.mlp.gate_proj.weight"},
       {"tiny-granitemoe", "model.layers.0.block_sparse_moe.experts.0.gate_proj.weight"},

@@ -53,6 +53,8 @@ struct ExpertNames {
   std::string_view shared_gate_up = "gate_up_proj";  // follows `shared`: gate and up as one
   std::string_view shared_down = "down_proj";
   std::string_view shared_gate = "mlp.shared_expert_gate";
+  bool are_transposed = false;   // ExpertsSpec::is_transposed
+  bool are_interleaved = false;  // ExpertsSpec::is_interleaved
 };
 
 // GGUF's names of tensors outside of layers, the same for all families.
@@ -131,8 +133,10 @@ struct Family {
   std::span<const std::string_view> gguf_keys;
   RopeStyle gguf_rope_style = RopeStyle::kHalves;
   bool gguf_lacks_windows = false;  // files list layers with a window only if unusual
+  bool gguf_yarn_truncates = true;  // RopeScaling::truncates, for which files have no key
   double gguf_window_theta = 0;     // of layers with a window, if a file has none; 0: as others
   double gguf_logits_cap = 0;       // if a file has none
+  Activation gguf_activation = Activation::kSilu;  // files have no key for it
   // Returns the scale of scores, if a file has no key for it. Null: default_score_scale().
   float (*gguf_score_scale)(const GgufSizes& sizes, const AttentionConfig& attention) = nullptr;
   // Finishes a config as finish_hf_config does. The checkpoint has canonical names.
@@ -148,6 +152,8 @@ struct Family {
 
   bool reads(std::string_view key) const;
   bool reads_gguf(std::string_view key) const;
+  // Returns the activation of a GGUF file's model, with the numbers that llama.cpp knows.
+  GluArgs gguf_glu() const { return {.activation = gguf_activation}; }
   bool may_have_experts() const { return reads_gguf("expert_count"); }
 };
 

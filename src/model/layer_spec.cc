@@ -57,7 +57,8 @@ std::optional<TensorPlace> find_in(const BlockSpec& spec, std::string_view modul
   }
   for (const ExpertsSpec& experts : spec.experts) {
     const std::optional<ExpertPlace> expert = find_expert(experts, module);
-    if (expert && !is_bias) return TensorPlace{.experts = &experts, .expert = *expert};
+    if (expert && (experts.has_bias || !is_bias))
+      return TensorPlace{.is_bias = is_bias, .experts = &experts, .expert = *expert};
   }
   const auto vector = std::ranges::find(spec.vectors, module, &VectorSpec::name);
   if (vector != spec.vectors.end() && !is_bias) return TensorPlace{.vector = &*vector};
@@ -68,7 +69,8 @@ std::optional<TensorPlace> find_in(const BlockSpec& spec, std::string_view modul
 // Finds a tensor whose name lacks the usual ".weight": some vectors of Hugging Face's, which GGUF's
 // names end in ".weight" or ".bias", and the matrices of all experts.
 std::optional<TensorPlace> find_unusual(const BlockSpec& spec, std::string_view tensor) {
-  for (const VectorRole role : {VectorRole::kLayerFactor, VectorRole::kChoiceBias}) {
+  for (const VectorRole role :
+       {VectorRole::kLayerFactor, VectorRole::kChoiceBias, VectorRole::kSinks}) {
     const VectorSpec* const vector = spec.vector(role);
     if (vector == nullptr || !tensor.starts_with(vector->name)) continue;
     const std::string_view ending = tensor.substr(vector->name.size());
@@ -77,7 +79,9 @@ std::optional<TensorPlace> find_unusual(const BlockSpec& spec, std::string_view 
   }
   for (const ExpertsSpec& experts : spec.experts) {
     const std::optional<ExpertPlace> expert = find_expert(experts, tensor);
-    if (expert && expert->expert < 0) return TensorPlace{.experts = &experts, .expert = *expert};
+    const bool is_bias = tensor.ends_with("_bias");
+    if (expert && expert->expert < 0 && (experts.has_bias || !is_bias))
+      return TensorPlace{.is_bias = is_bias, .experts = &experts, .expert = *expert};
   }
   return std::nullopt;
 }

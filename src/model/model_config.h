@@ -71,6 +71,7 @@ struct AttentionConfig {
   float score_scale = 1;         // of a query's and a key's product
   float score_cap = 0;           // 0: none; else scores become cap * tanh(score / cap)
   QkNorm qk_norm = QkNorm::kNone;
+  bool has_sinks = false;  // AttentionArgs::sinks
 
   bool operator==(const AttentionConfig&) const = default;
 };
@@ -87,7 +88,9 @@ struct ExpertsConfig {
   int num_experts = 0;
   int intermediate_size = 0;  // of an expert
   RouteRule rule;
+  bool has_router_bias = false;      // added to the logits
   bool has_choice_bias = false;      // RouteArgs::choice_bias
+  bool has_bias = false;             // whether the experts' matrices have biases
   int shared_intermediate_size = 0;  // of the expert that all tokens share; 0: there is none
   bool has_shared_gate = false;      // whether a sigmoid weighs the shared expert's output
 

@@ -61,6 +61,7 @@ std::vector<float> frequencies(const json& rope, int head_dim, int trained_posit
   if (type == "linear" || type == "llama3" || type == "yarn") scaling.factor = rope["factor"];
   if (type == "linear") scaling.type = RopeScalingType::kLinear;
   if (type == "yarn") scaling.type = RopeScalingType::kYarn;
+  scaling.truncates = rope.value("truncate", true);
   if (type == "llama3") {
     scaling.type = RopeScalingType::kLlama3;
     scaling.low_freq_factor = rope["low_freq_factor"];

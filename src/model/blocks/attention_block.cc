@@ -74,9 +74,11 @@ Tensor AttentionBlock::apply(const Step& step, const Tensor& x) const {
   const RopeKvWriteResult written = rotate_and_write(step, *this, own_batch, joined);
   step.kv.rebind(layer, written.view);
   const Tensor mixed =  // [tokens, q_dim]
-      attention(
-          step.exec, written.q, written.view, own_batch,
-          {.scale = config.score_scale, .window = config.window, .soft_cap = config.score_cap});
+      attention(step.exec, written.q, written.view, own_batch,
+                {.scale = config.score_scale,
+                 .window = config.window,
+                 .soft_cap = config.score_cap,
+                 .sinks = sinks});
   return output.apply(step.exec, mixed);
 }
 
@@ -157,8 +159,8 @@ Status smooth_projections(const BlockSource& source, const AttentionConfig& atte
                        .num_heads = attention.num_kv_heads},
                       attention.head_dim, table);
   // Subtracting key_offset from all keys shifts all scores of a query alike. Softmax ignores this
-  // shift, but a soft cap does not.
-  if (has_bias && attention.score_cap == 0) {
+  // shift, but a soft cap does not, and sinks are not shifted.
+  if (has_bias && attention.score_cap == 0 && !attention.has_sinks) {
     PAGODA_ASSIGN_OR_RETURN(const std::vector<float> bias, read_vector({&qkv.biases[1], 1}));
     block.key_offset = source.exec.upload<float>(
         mean_rotated_bias(bias, table, attention.head_dim, source.config.max_position_embeddings),
@@ -193,6 +195,10 @@ BlockSpec block_spec(const ModelConfig& config, const AttentionConfig& attention
                        .parts = {{prefix + "o_proj", config.hidden_size}},
                        .cols = q_dim,
                        .bias = config.attention_output_bias}};
+  if (attention.has_sinks) {
+    spec.vectors.push_back(
+        {.role = VectorRole::kSinks, .name = prefix + "sinks", .dim = attention.num_heads});
+  }
   if (attention.qk_norm == QkNorm::kNone) return spec;
   const bool is_row = attention.qk_norm == QkNorm::kRow;
   spec.vectors.push_back({.role = VectorRole::kQueryNorm,
@@ -220,6 +226,9 @@ Result<AttentionBlock> load_block(const BlockSource& source, const AttentionConf
   }
   PAGODA_ASSIGN_OR_RETURN(block.qkv, pack_projection(source.exec, qkv));
   PAGODA_RETURN_IF_ERROR(load_norms(source, attention, block));
+  if (attention.has_sinks) {
+    PAGODA_ASSIGN_OR_RETURN(block.sinks, load_vector(source, VectorRole::kSinks));
+  }
   PAGODA_ASSIGN_OR_RETURN(block.output, load_projection(source, ProjectionRole::kAttentionOutput));
   return block;
 }

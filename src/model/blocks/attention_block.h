@@ -16,9 +16,10 @@ struct AttentionBlock {
   Tensor v_norm;  // [head_dim] of ones, or undefined
   // [num_kv_heads, head_dim], or undefined: subtracted from keys before they are cached. It is the
   // mean of the rotated key bias over the positions below config.max_position_embeddings. Attention
-  // need not add it back, as it shifts all scores of a query alike. Layers with a soft cap keep the
-  // bias in their keys, and no family has attention sinks.
+  // need not add it back, as it shifts all scores of a query alike. Layers with a soft cap or with
+  // sinks keep the bias in their keys.
   Tensor key_offset;
+  Tensor sinks;       // [num_heads], or undefined
   Projection output;  // [hidden, num_heads * head_dim]
   int layer = 0;      // its index in the config and in the cache
 
@@ -38,7 +39,7 @@ BlockSpec block_spec(const ModelConfig& config, const AttentionConfig& attention
 
 // Loads a layer's block. If its cache stores keys as codes, the query and key norms are balanced
 // first (model/key_smoothing.h). A layer without these norms has its projections balanced instead.
-// Its key bias then becomes key_offset, unless scores are capped. Errors are the checkpoint's.
+// Its key bias then becomes key_offset, unless scores are capped or heads have sinks. Errors are the checkpoint's.
 Result<AttentionBlock> load_block(const BlockSource& source, const AttentionConfig& attention);
 
 }  // namespace pagoda

@@ -23,7 +23,7 @@ enum class ProjectionRole : std::uint8_t {
   kSharedGate,
 };
 
-// The use of a layer's vector. All are norm weights except the last two.
+// The use of a layer's vector. All are norm weights except the last three.
 enum class VectorRole : std::uint8_t {
   kAttentionNorm,  // of the input of attention
   kQueryNorm,
@@ -34,6 +34,7 @@ enum class VectorRole : std::uint8_t {
   kPerLayerDeltaNorm,
   kLayerFactor,  // [1], multiplies the layer's output; a checkpoint may lack it
   kChoiceBias,   // RouteArgs::choice_bias
+  kSinks,        // AttentionArgs::sinks
 };
 
 // One named matrix of a checkpoint, and its number of rows.
@@ -66,7 +67,7 @@ enum class ExpertRole : std::uint8_t {
 };
 
 // A matrix of each expert. A checkpoint has a tensor [rows, cols] for each, or one [experts, rows,
-// cols] for all.
+// cols] for all. Codes and scales in MXFP4 may be two tensors (weights/mxfp4_tensor.h).
 struct ExpertPart {
   std::string before;  // of an expert's module the name before its number, and behind it
   std::string behind;
@@ -82,6 +83,11 @@ struct ExpertsSpec {
   std::vector<ExpertPart> parts;  // of each expert: a gate and an up part, or one
   std::string joined;             // name of the module with all parts of all experts; empty: none
   std::int64_t cols = 0;
+  bool has_bias = false;  // a vector for each expert's part
+  // How tensors of all experts lie whose names lack ".weight": as [experts, cols, rows]; and with
+  // the parts' rows in turns in the joined one, which also holds for its biases and MXFP4.
+  bool is_transposed = false;
+  bool is_interleaved = false;
 
   std::int64_t rows() const;  // of an expert, sum over the parts
 };

@@ -7,6 +7,7 @@
 
 #include "backend/weight.h"
 #include "core/status.h"
+#include "model/blocks/block_source.h"
 #include "model/blocks/block_spec.h"
 #include "weights/checkpoint.h"
 
@@ -17,7 +18,15 @@ namespace pagoda {
 // that is missing, kDataLoss a tensor of a wrong shape.
 Result<std::vector<HostTensor>> find_experts(const Checkpoint& checkpoint, const ExpertsSpec& spec);
 
-// Finds and packs them.
+// Finds the biases of experts, a tensor [experts, rows] of F32 for each part. Errors are those of
+// find_experts(). REQUIRES: spec.has_bias.
+Result<std::vector<HostTensor>> find_expert_biases(const Checkpoint& checkpoint,
+                                                   const ExpertsSpec& spec);
+
+// Loads them: [experts, spec.rows()].
+Result<Tensor> load_expert_biases(const BlockSource& source, ExpertRole role);
+
+// Finds and packs experts.
 Result<ExpertWeight> load_experts(Exec& exec, const Checkpoint& checkpoint,
                                   const ExpertsSpec& spec);
 

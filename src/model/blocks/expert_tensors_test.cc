@@ -65,14 +65,15 @@ void add_separate(testing::SafetensorsWriter& writer, int first_missing = kExper
 }
 
 Result<std::vector<HostTensor>> find(testing::SafetensorsWriter& writer,
-                                     const testing::TemporaryFolder& folder) {
+                                     const testing::TemporaryFolder& folder,
+                                     const ExpertsSpec& spec = gate_up_spec()) {
   writer.write(folder / "model.safetensors");
-  return find_experts(*Checkpoint::open(folder.path()), gate_up_spec());
+  return find_experts(*Checkpoint::open(folder.path()), spec);
 }
 
-void expect_all(testing::SafetensorsWriter& writer) {
+void expect_all(testing::SafetensorsWriter& writer, const ExpertsSpec& spec = gate_up_spec()) {
   const testing::TemporaryFolder folder;
-  const Result<std::vector<HostTensor>> found = find(writer, folder);
+  const Result<std::vector<HostTensor>> found = find(writer, folder, spec);
   ASSERT_TRUE(found.ok()) << found.status().message();
   ASSERT_EQ(found->size(), 2 * kExperts);
   for (int i = 0; i < 2 * kExperts; ++i) {
@@ -107,6 +108,86 @@ TEST(ExpertTensorsTest, ATensorForAllPartsOfAllExperts) {
   expect_all(writer);
 }
 
+// Returns the numbers of all experts as [experts, cols, 2 * rows]. A part's row is a column there: of
+// its own half, or of every second one.
+std::vector<float> transposed_numbers(bool are_in_turns) {
+  std::vector<float> all(std::size_t{2} * kExperts * kRows * kCols);
+  for (int expert = 0; expert < kExperts; ++expert) {
+    for (const int part : {0, 1}) {
+      const std::vector<float> numbers = numbers_of(expert, part);
+      for (int row = 0; row < kRows; ++row) {
+        const int column = are_in_turns ? 2 * row + part : kRows * part + row;
+        for (int k = 0; k < kCols; ++k)
+          all[(expert * kCols + k) * 2 * kRows + column] = numbers[row * kCols + k];
+      }
+    }
+  }
+  return all;
+}
+
+TEST(ExpertTensorsTest, ATransposedTensor) {
+  for (const bool are_in_turns : {false, true}) {
+    ExpertsSpec spec = gate_up_spec();
+    spec.is_transposed = true;
+    spec.is_interleaved = are_in_turns;
+    testing::SafetensorsWriter writer;
+    add(writer, "mlp.experts.gate_up_proj", {kExperts, kCols, 2 * kRows},
+        transposed_numbers(are_in_turns));
+    expect_all(writer, spec);
+    // A name that ends in ".weight" is GGUF's or MLX's, which have matrices as they are.
+    testing::SafetensorsWriter usual;
+    add(usual, "mlp.experts.gate_proj.weight", {kExperts, kRows, kCols}, numbers_of_all({0}));
+    add(usual, "mlp.experts.up_proj.weight", {kExperts, kRows, kCols}, numbers_of_all({1}));
+    expect_all(usual, spec);
+  }
+}
+
+TEST(ExpertTensorsTest, BiasesLieAsTheirMatricesDo) {
+  // Bias `row` of an expert's part is 100 expert + 10 part + row.
+  const auto bias = [](int expert, int part, int row) {
+    return static_cast<float>(100 * expert + 10 * part + row);
+  };
+  const auto expect_biases = [&](testing::SafetensorsWriter& writer, bool are_in_turns) {
+    const testing::TemporaryFolder folder;
+    writer.write(folder / "model.safetensors");
+    ExpertsSpec spec = gate_up_spec();
+    spec.has_bias = true;
+    spec.is_interleaved = are_in_turns;
+    const auto found = find_expert_biases(*Checkpoint::open(folder.path()), spec);
+    ASSERT_TRUE(found.ok()) << found.status().message();
+    for (int part = 0; part < 2; ++part) {
+      ASSERT_EQ((*found)[part].shape, (Shape{kExperts, kRows}));
+      for (int expert = 0; expert < kExperts; ++expert) {
+        std::vector<float> row(kRows);
+        read_row((*found)[part], expert, row.data());
+        for (int i = 0; i < kRows; ++i) EXPECT_EQ(row[i], bias(expert, part, i));
+      }
+    }
+  };
+  std::vector<float> halves, turns, gates, ups;
+  for (int expert = 0; expert < kExperts; ++expert) {
+    for (const int part : {0, 1}) {
+      for (int row = 0; row < kRows; ++row) {
+        halves.push_back(bias(expert, part, row));
+        (part == 0 ? gates : ups).push_back(bias(expert, part, row));
+      }
+    }
+    for (int row = 0; row < kRows; ++row) {
+      for (const int part : {0, 1}) turns.push_back(bias(expert, part, row));
+    }
+  }
+  for (const bool are_in_turns : {false, true}) {
+    testing::SafetensorsWriter joined;
+    add(joined, "mlp.experts.gate_up_proj_bias", {kExperts, 2 * kRows},
+        are_in_turns ? turns : halves);
+    expect_biases(joined, are_in_turns);
+    testing::SafetensorsWriter apart;
+    add(apart, "mlp.experts.gate_proj.bias", {kExperts, kRows}, gates);
+    add(apart, "mlp.experts.up_proj.bias", {kExperts, kRows}, ups);
+    expect_biases(apart, are_in_turns);
+  }
+}
+
 TEST(ExpertTensorsTest, WhatIsMissingOrHasAWrongShapeIsNamed) {
   const testing::TemporaryFolder folder;
   testing::SafetensorsWriter missing;
@@ -122,6 +203,18 @@ TEST(ExpertTensorsTest, WhatIsMissingOrHasAWrongShapeIsNamed) {
   EXPECT_EQ(status.code(), StatusCode::kDataLoss);
   EXPECT_THAT(status.message(),
               HasSubstr("mlp.experts.gate_up_proj: expected 3 x 4 x 4, got 2 x 4 x 4"));
+
+  ExpertsSpec spec = gate_up_spec();
+  spec.is_transposed = spec.is_interleaved = true;
+  testing::SafetensorsWriter usual;
+  add(usual, "mlp.experts.gate_up_proj.weight", {kExperts, 2 * kRows, kCols},
+      numbers_of_all({0, 1}));
+  EXPECT_THAT(find(usual, folder, spec).status().message(),
+              HasSubstr("mlp.experts.gate_up_proj.weight: F32 is not supported where gates and up "
+                        "parts take turns"));
+  spec.has_bias = true;
+  EXPECT_THAT(find_expert_biases(*Checkpoint::open(folder.path()), spec).status().message(),
+              HasSubstr("tensor mlp.experts.gate_proj.bias is missing"));
 }
 
 TEST(ExpertTensorsTest, AModuleIsFoundByItsName) {
@@ -131,6 +224,8 @@ TEST(ExpertTensorsTest, AModuleIsFoundByItsName) {
     return place ? std::pair(place->part, place->expert) : std::pair(-2, -2);
   };
   EXPECT_EQ(place_of("mlp.experts.gate_up_proj"), std::pair(-1, -1));
+  EXPECT_EQ(place_of("mlp.experts.gate_up_proj_blocks"), std::pair(-1, -1));
+  EXPECT_EQ(place_of("mlp.experts.gate_up_proj_bias"), std::pair(-1, -1));
   EXPECT_EQ(place_of("mlp.experts.up_proj"), std::pair(1, -1));
   EXPECT_EQ(place_of("mlp.experts.2.gate_proj"), std::pair(0, 2));
   for (const char* unknown :

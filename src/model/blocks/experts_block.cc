@@ -36,24 +36,11 @@ Result<Projection> load_float32(const BlockSource& source, ProjectionRole role) 
   release_pages(weight);
   weight.format = WeightFormat::kF32;
   weight.affine.reset();
+  weight.mxfp4.reset();
+  weight.strides.reset();
   weight.storage.reset();
   weight.bytes = std::as_bytes(std::span(values));
   return pack_projection(source.exec, tensors);
-}
-
-// Loads a vector whose name may lack the usual ".weight", and may end in ".bias" in GGUF.
-Result<Tensor> load_vector(const BlockSource& source, const VectorSpec& vector) {
-  std::string name = vector.name;
-  for (const char* ending : {".weight", ".bias"}) {
-    if (source.checkpoint.has(vector.name + ending)) name = vector.name + ending;
-  }
-  PAGODA_ASSIGN_OR_RETURN(HostTensor tensor, source.checkpoint.tensor(name));
-  if (tensor.shape.num_elements() != vector.dim) {
-    return data_loss("[model] tensor {}: expected {}, got {}", name, vector.dim,
-                     to_string(tensor.shape));
-  }
-  tensor.shape = {vector.dim};  // some files have it as a single row
-  return prepare_vector(source.exec, {&tensor, 1});
 }
 
 }  // namespace
@@ -64,8 +51,9 @@ Tensor ExpertsBlock::apply(const Step& step, const Tensor& x) const {
   const Routing routing = group_by_expert(
       exec, routes.experts,
       {.num_experts = gate_up.num_experts, .block_rows = expert_block_rows(exec, x.extent(0))});
-  const Tensor gated = expert_gated_linear(exec, x, gate_up, routing, {.glu = step.config.glu});
-  ExpertLinearArgs args;
+  const Tensor gated = expert_gated_linear(exec, x, gate_up, routing,
+                                           {.bias = gate_up_bias, .glu = step.config.glu});
+  ExpertLinearArgs args = {.bias = down_bias};
   if (shared) args.shared = shared->apply(step, x);
   if (shared_gate.weight.defined()) args.shared_gate = shared_gate.apply_float32(exec, x);
   return expert_linear(exec, gated, down, routing, routes.weights, args);
@@ -83,18 +71,24 @@ BlockSpec block_spec(const ModelConfig& config, const ExpertsConfig& mlp, int la
   BlockSpec spec;
   spec.projections.push_back({.role = ProjectionRole::kRouter,
                               .parts = {{name_of(names.router), mlp.num_experts}},
-                              .cols = config.hidden_size});
+                              .cols = config.hidden_size,
+                              .bias = mlp.has_router_bias});
   spec.experts = {{.role = ExpertRole::kGateUp,
                    .num_experts = mlp.num_experts,
                    .parts = {part_of(names, prefix, names.gate, "gate_proj", mlp.intermediate_size),
                              part_of(names, prefix, names.up, "up_proj", mlp.intermediate_size)},
                    .joined = name_of(names.all_gate_up),
-                   .cols = config.hidden_size},
+                   .cols = config.hidden_size,
+                   .has_bias = mlp.has_bias,
+                   .is_transposed = names.are_transposed,
+                   .is_interleaved = names.are_interleaved},
                   {.role = ExpertRole::kDown,
                    .num_experts = mlp.num_experts,
                    .parts = {part_of(names, prefix, names.down, "down_proj", config.hidden_size)},
                    .joined = name_of(names.all_down),
-                   .cols = mlp.intermediate_size}};
+                   .cols = mlp.intermediate_size,
+                   .has_bias = mlp.has_bias,
+                   .is_transposed = names.are_transposed}};
   if (mlp.has_choice_bias) {
     spec.vectors.push_back({.role = VectorRole::kChoiceBias,
                             .name = name_of(names.choice_bias),
@@ -120,13 +114,17 @@ Result<ExpertsBlock> load_block(const BlockSource& source, const ExpertsConfig& 
   ExpertsBlock block;
   block.choice.rule = mlp.rule;
   PAGODA_ASSIGN_OR_RETURN(block.router, load_float32(source, ProjectionRole::kRouter));
-  if (const VectorSpec* const bias = source.spec.vector(VectorRole::kChoiceBias)) {
-    PAGODA_ASSIGN_OR_RETURN(block.choice.choice_bias, load_vector(source, *bias));
+  if (mlp.has_choice_bias) {
+    PAGODA_ASSIGN_OR_RETURN(block.choice.choice_bias, load_vector(source, VectorRole::kChoiceBias));
   }
   PAGODA_ASSIGN_OR_RETURN(block.gate_up, load_experts(source.exec, source.checkpoint,
                                                       source.spec.experts_of(ExpertRole::kGateUp)));
   PAGODA_ASSIGN_OR_RETURN(block.down, load_experts(source.exec, source.checkpoint,
                                                    source.spec.experts_of(ExpertRole::kDown)));
+  if (mlp.has_bias) {
+    PAGODA_ASSIGN_OR_RETURN(block.gate_up_bias, load_expert_biases(source, ExpertRole::kGateUp));
+    PAGODA_ASSIGN_OR_RETURN(block.down_bias, load_expert_biases(source, ExpertRole::kDown));
+  }
   if (mlp.shared_intermediate_size > 0) {
     PAGODA_ASSIGN_OR_RETURN(
         block.shared,

@@ -20,6 +20,8 @@ struct ExpertsBlock {
   RouteArgs choice;
   ExpertWeight gate_up;  // [2 * intermediate, hidden] for each expert
   ExpertWeight down;     // [hidden, intermediate] for each expert
+  Tensor gate_up_bias;   // [experts, 2 * intermediate] float32, or undefined
+  Tensor down_bias;      // [experts, hidden] float32, or undefined
   std::optional<DenseMlpBlock> shared;
   Projection shared_gate;  // [1, hidden], or undefined
 

@@ -97,4 +97,19 @@ Result<Tensor> load_norm(Exec& exec, const Checkpoint& checkpoint, const std::st
   return prepare_vector(exec, {&weight, 1});
 }
 
+Result<Tensor> load_vector(const BlockSource& source, VectorRole role) {
+  const VectorSpec& vector = *source.spec.vector(role);
+  std::string name = vector.name;
+  for (const char* ending : {".weight", ".bias"}) {
+    if (source.checkpoint.has(vector.name + ending)) name = vector.name + ending;
+  }
+  PAGODA_ASSIGN_OR_RETURN(HostTensor tensor, source.checkpoint.tensor(name));
+  if (tensor.shape.num_elements() != vector.dim) {
+    return data_loss("[model] tensor {}: expected {}, got {}", name, vector.dim,
+                     to_string(tensor.shape));
+  }
+  tensor.shape = {vector.dim};  // some files have it as a single row
+  return prepare_vector(source.exec, {&tensor, 1});
+}
+
 }  // namespace pagoda

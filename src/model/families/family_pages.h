@@ -13,6 +13,7 @@ extern const Family kGemma3;
 extern const Family kGemma4;
 extern const Family kGlm4;
 extern const Family kGlm4Moe;
+extern const Family kGptOss;
 extern const Family kGranite;
 extern const Family kGraniteMoe;
 extern const Family kGraniteMoeShared;

@@ -242,6 +242,7 @@ const Family kGemma4 = {
     .scales_embedding = true,
     .finish_hf_config = finish_gemma4_hf,
     .gguf_keys = kGemma4GgufKeys,
+    .gguf_activation = Activation::kGeluTanh,
     .gguf_score_scale = gemma4_score_scale,
     .finish_gguf_config = finish_gemma4_gguf,
     .norms = {.before_attention = "input_layernorm",

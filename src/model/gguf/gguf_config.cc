@@ -99,8 +99,7 @@ Status read_multipliers(const ArchitectureKeys& keys, const Family& family, Mode
   config.residual_factor = static_cast<float>(of_blocks);
   config.logits_factor = static_cast<float>(1 / logits_divisor);
   config.logits_cap = static_cast<float>(cap);
-  // GGUF has no key for the activation: gelu belongs to the families that scale embeddings.
-  if (family.scales_embedding) config.glu.activation = Activation::kGeluTanh;
+  config.glu = family.gguf_glu();
   return ok_status();
 }
 

@@ -70,7 +70,7 @@ TEST(GgufGemma4Test, ReadsTheE4BsHeader) {
   const auto config = model.read();
   ASSERT_TRUE(config.ok()) << config.status().message();
   EXPECT_EQ(config->embedding_factor, std::sqrt(2560.0f));
-  EXPECT_EQ(config->activation, Activation::kGeluTanh);
+  EXPECT_EQ(config->glu.activation, Activation::kGeluTanh);
   EXPECT_EQ(config->logits_cap, 30);
   EXPECT_EQ(config->per_layer_width, 256);
   for (int i = 0; i < 42; ++i) {

@@ -60,6 +60,7 @@ Status read_gguf_yarn(const GgufRopeContext& context, double factor, RopeScaling
   scaling.original_positions = static_cast<float>(original);
   scaling.beta_fast = static_cast<float>(fast);
   scaling.beta_slow = static_cast<float>(slow);
+  scaling.truncates = context.family.gguf_yarn_truncates;
   table.factor = static_cast<float>(magnitude);
   return ok_status();
 }

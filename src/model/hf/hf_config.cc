@@ -110,6 +110,10 @@ Result<TextConfig> merge_defaults(std::string_view model_type, const nlohmann::j
   TextConfig text;
   PAGODA_ASSIGN_OR_RETURN(text.family, family_of(model_type, keys));
   text.keys = parse_json(text.family->defaults);
+  // rope_scaling is an older spelling of rope_parameters.
+  const auto scaling = keys.find("rope_scaling");
+  if (text.family->reads_rope_scaling && scaling != keys.end() && !scaling->empty())
+    text.keys.erase("rope_parameters");
   for (const auto& [key, value] : keys.items()) {
     // A null rope_parameters gives the family's default rotation, as an absent one does.
     if (key == "rope_parameters" && value.is_null()) continue;

@@ -75,6 +75,8 @@ constexpr HfKeyRule kConfigKeys[] = {
     {"rope_local_base_freq", HfRule::kOnly},
     {"rotary_dim", HfRule::kOnly},
     {"sliding_window_pattern", HfRule::kOnly},
+    {"swiglu_alpha", HfRule::kOnly},
+    {"swiglu_limit", HfRule::kOnly},
     {"tie_encoder_decoder", HfRule::kOnly, "[false]"},
     {"use_bidirectional_attention", HfRule::kOnly, R"([false, "vision"])"},  // of images only
     {"use_mrope", HfRule::kOnly, "[false]"},

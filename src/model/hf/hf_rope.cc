@@ -108,7 +108,9 @@ Status read_llama3(const JsonFields& block, RopeScaling& scaling) {
 Status read_yarn(const JsonFields& block, double factor, RopeScaling& scaling, RopeTable& table) {
   PAGODA_ASSIGN_OR_RETURN(const double fast, block.number_or("beta_fast", kRopeFactorRange, 32));
   PAGODA_ASSIGN_OR_RETURN(const double slow, block.number_or("beta_slow", kRopeFactorRange, 1));
-  PAGODA_ASSIGN_OR_RETURN(scaling.truncates, block.boolean_or("truncate", true));
+  // transformers takes null for false.
+  const bool is_null = block.json().contains("truncate") && !block.has("truncate");
+  PAGODA_ASSIGN_OR_RETURN(scaling.truncates, block.boolean_or("truncate", !is_null));
   PAGODA_ASSIGN_OR_RETURN(const double mscale, block.number_or("mscale", {0, 1e3}, 0));
   PAGODA_ASSIGN_OR_RETURN(const double of_all, block.number_or("mscale_all_dim", {0, 1e3}, 0));
   const double otherwise = mscale != 0 && of_all != 0 ? double{yarn_magnitude(factor, mscale)} /

@@ -79,6 +79,12 @@ template <>
 inline float number_of<bfloat>(uint bits) {
   return as_type<float>(bits << 16);
 }
+// Returns MXFP4's power, 2^(exponent - 128). Some GPUs take the powers of exponents 0 and 1, which are subnormal
+// numbers, as zero.
+template <>
+inline float number_of<uchar>(uint exponent) {
+  return as_type<float>(exponent < 2 ? 0x200000u << exponent : (exponent - 1) << 23);
+}
 template <>
 inline float number_of<float>(uint bits) {
   return as_type<float>(bits);
@@ -234,14 +240,11 @@ template <typename Number>
 inline GroupNumbers group_numbers(IQ4_NL, thread const PanelHeader& header, int g) {
   return numbers_of_scale<Number>(header, g);
 }
-// Returns the power 2^(exponent - 128). Some GPUs take those of exponents 0 and 1, which are subnormal
-// numbers, as zero.
 template <typename Number>
 inline GroupNumbers group_numbers(MXFP4, thread const PanelHeader& header, int g) {
   const uint pair = (g & 2) != 0 ? header.halves[0] >> 16 : header.halves[0];
-  const uint exponent = ((g & 1) != 0 ? pair >> 8 : pair) & 255u;
   GroupNumbers numbers;
-  numbers.scale = as_type<float>(exponent < 2 ? 0x200000u << exponent : (exponent - 1) << 23);
+  numbers.scale = number_of<Number>(((g & 1) != 0 ? pair >> 8 : pair) & 255u);
   numbers.offset = 0;
   return numbers;
 }
