@@ -42,6 +42,15 @@ def save_tokenizer(folder):
     fast.save_pretrained(folder)
 
 
+def fill_vocabulary(folder, vocab_size):
+    """Adds tokens that no text has. The converter cuts off rows of Gemma 4's embeddings beyond those of the tokenizer."""
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    vocab = tokenizer["model"]["vocab"]
+    while len(vocab) + len(tokenizer["added_tokens"]) < vocab_size:
+        vocab[f"<unused{len(vocab)}>"] = len(vocab)
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+
+
 def convert(source, target):
     from conversion import ModelBase, get_model_class
     from conversion.base import TextModel
@@ -68,6 +77,8 @@ def make(name):
         config |= KNOWN_BY_HEART.get(config["model_type"], {})
         (source / "config.json").write_text(json.dumps(config))
         save_tokenizer(source)
+        if config["model_type"] == "gemma4_text":
+            fill_vocabulary(source, config["vocab_size"])
         convert(source, target / "model.gguf")
         write_goldens(target, goldens_of(open_model(source)))
 

@@ -95,12 +95,14 @@ int interleaved_head_dim(const TensorPlace& place, const ModelConfig& config) {
   return config.layers[place.layer].attention().head_dim;
 }
 
-// Returns a tensor's name in GGUF. There all names end in ".weight" or ".bias".
+// Returns a tensor's name in GGUF. There names end in ".weight", ".bias" or ".scale".
 std::string gguf_name(const std::string& name, const TensorPlace& place, const Family& family) {
   const bool lacks_ending = place.vector != nullptr && name == place.vector->name;
   if (!lacks_ending) return family.gguf_tensor_names->gguf_of(name);
-  const bool is_bias = place.vector->role == VectorRole::kChoiceBias;
-  return family.gguf_tensor_names->gguf_of(name + (is_bias ? ".bias" : ".weight"));
+  const VectorRole role = place.vector->role;
+  const bool is_scale = role == VectorRole::kRouterScale || role == VectorRole::kExpertScales;
+  const char* const ending = is_scale ? "" : role == VectorRole::kChoiceBias ? ".bias" : ".weight";
+  return family.gguf_tensor_names->gguf_of(name + ending);
 }
 
 // Sets the sections of Qwen3-VL's rotation (by time, and by an image's rows and columns), which
@@ -194,7 +196,16 @@ Status add_expert_biases(const Checkpoint& checkpoint, const Family& family,
 // Adds the tensors of a mixture's half: GGUF has one for each part, with the matrices of all experts.
 Status add_experts(const Checkpoint& checkpoint, const Family& family, const ExpertsSpec& spec,
                    GgufModel& model) {
-  PAGODA_ASSIGN_OR_RETURN(const std::vector<HostTensor> all, find_experts(checkpoint, spec));
+  PAGODA_ASSIGN_OR_RETURN(std::vector<HostTensor> all, find_experts(checkpoint, spec));
+  if (family.gguf_joins_gate_up && spec.parts.size() > 1) {
+    GgufModelTensor joined = {
+        .tensor = {.name = family.gguf_tensor_names->gguf_of(spec.joined + ".weight"),
+                   .format = all.front().format,
+                   .shape = {spec.num_experts, spec.rows(), spec.cols}},
+        .parts = std::move(all)};
+    model.tensors.push_back(std::move(joined));
+    return ok_status();
+  }
   for (std::size_t i = 0; i < spec.parts.size(); ++i) {
     const ExpertPart& part = spec.parts[i];
     GgufModelTensor tensor;

@@ -14,8 +14,8 @@ namespace pagoda {
 
 struct GgufModelTensor {
   HostTensor tensor;  // under GGUF's name
-  // The matrices [rows, cols] of which the tensor [experts, rows, cols] is made; empty: its bytes
-  // are the tensor's own.
+  // The matrices, all of one shape, whose rows are those of the tensor [experts, rows, cols]: one of
+  // each expert, or its gate and its up part; empty: its bytes are the tensor's own.
   std::vector<HostTensor> parts = {};
   // Not 0: a tensor of queries or keys with heads of this many rows. In GGUF the two halves of each
   // head are interleaved, so that neighbouring rows rotate together. Row 2 i + j of a head is the

@@ -67,12 +67,10 @@ class ArchitectureWriter {
     if (family_.reads_gguf("nextn_predict_layers")) set_count("nextn_predict_layers", 0);
     set_count("context_length", config_.max_position_embeddings);
     set_count("embedding_length", config_.hidden_size);
-    set_each("feed_forward_length", [](const LayerConfig& layer) {
-      return std::visit([](const auto& mlp) { return mlp.intermediate_size; }, layer.mlp);
-    });
+    set_each("feed_forward_length", [](const LayerConfig& layer) { return layer.mlp_width(); });
     set("attention.layer_norm_rms_epsilon", config_.rms_norm_eps);
     set_count("vocab_size", config_.vocab_size);
-    if (config_.per_layer_width > 0)
+    if (family_.reads_gguf("embedding_length_per_layer_input"))
       set_count("embedding_length_per_layer_input", config_.per_layer_width);
   }
 

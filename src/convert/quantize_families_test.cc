@@ -212,7 +212,7 @@ INSTANTIATE_TEST_SUITE_P(
         FamilyCase{"tiny-olmoe", {{"rms_norm_eps", 1e-5}}}, FamilyCase{"tiny-granitemoe", {}},
         FamilyCase{"tiny-granitemoeshared", {}}, FamilyCase{"tiny-glm4-moe", {}},
         FamilyCase{"tiny-ernie4-5-moe", {}}, FamilyCase{"tiny-gpt-oss", {}},
-        FamilyCase{"tiny-gpt-oss-mxfp4", {}},
+        FamilyCase{"tiny-gpt-oss-mxfp4", {}}, FamilyCase{"tiny-gemma4-moe", {}},
         FamilyCase{"tiny-smollm3", {{"use_sliding_window", false}, {"layer_types", nullptr}}}),
     [](const auto& info) {
       std::string name = info.param.name;

@@ -102,7 +102,7 @@ class RowConverter {
   // Returns the tensor that has a row, and makes `row` the row's number there.
   const HostTensor& find_row(std::int64_t& row) const {
     if (source_.parts.empty()) return tensor_;
-    const std::int64_t rows_of_part = tensor_.shape[1];
+    const std::int64_t rows_of_part = source_.parts.front().shape[0];
     const HostTensor& part = source_.parts[static_cast<std::size_t>(row / rows_of_part)];
     row %= rows_of_part;
     return part;

@@ -71,7 +71,8 @@ TEST(CheckpointTensorsTest, EveryFamilysOwnTensorsAreRead) {
                             "tiny-glm4-moe",
                             "tiny-ernie4-5-moe",
                             "tiny-gpt-oss",
-                            "tiny-gpt-oss-mxfp4"}) {
+                            "tiny-gpt-oss-mxfp4",
+                            "tiny-gemma4-moe"}) {
     const Status status = check_with(model, "");
     EXPECT_TRUE(status.ok()) << model << ": " << status.message();
   }

@@ -19,8 +19,11 @@ Tensor Decoder::Layer::mix(const Step& step, const Tensor& x) const {
   return std::visit([&](const auto& block) { return block.apply(step, x); }, mixer);
 }
 
-Tensor Decoder::Layer::apply_mlp(const Step& step, const Tensor& x) const {
-  return std::visit([&](const auto& block) { return block.apply(step, x); }, mlp);
+Tensor Decoder::Layer::apply_mlp(const Step& step, const Tensor& x, const Tensor& residual) const {
+  if (const auto* const both = std::get_if<ParallelMlpBlock>(&mlp))
+    return both->apply(step, x, residual);
+  if (const auto* const experts = std::get_if<ExpertsBlock>(&mlp)) return experts->apply(step, x);
+  return std::get<DenseMlpBlock>(mlp).apply(step, x);
 }
 
 template <typename Visit>
@@ -88,7 +91,8 @@ HiddenState Decoder::forward(Exec& exec, const StepBatch& batch, KvStore& kv) co
     } else {
       delta = layer.mix(step, residual);
     }
-    delta = layer.apply_mlp(step, enter(sum_args(layer.attention_delta_norm), layer.mlp_norm));
+    const Tensor normed = enter(sum_args(layer.attention_delta_norm), layer.mlp_norm);
+    delta = layer.apply_mlp(step, normed, residual);
     if (layer.per_layer) {
       const Tensor x = enter(sum_args(layer.mlp_delta_norm), Tensor());
       delta = layer.per_layer->apply(step, x, short_embedding, static_cast<int>(i));
@@ -221,7 +225,7 @@ void Decoder::link_weights(const Exec& exec) {
   if (per_layer_embedding_.defined()) add(per_layer_embedding_.projection);
   for (const Layer& layer : layers_) {
     layer.for_each_projection(add);
-    if (const auto* const experts = std::get_if<ExpertsBlock>(&layer.mlp))
+    if (const ExpertsBlock* const experts = experts_of(layer.mlp))
       num_expert_bytes_per_token_ += experts->num_chosen_bytes();
   }
   if (config_.has_head) add(head_);

@@ -69,7 +69,8 @@ class Decoder {
     float factor = 1;  // multiplies the layer's output
 
     Tensor mix(const Step& step, const Tensor& x) const;
-    Tensor apply_mlp(const Step& step, const Tensor& x) const;
+    // Computes the MLP of x, the normed residual stream.
+    Tensor apply_mlp(const Step& step, const Tensor& x, const Tensor& residual) const;
     // Visits the projections in the order in which a step computes them.
     template <typename Visit>
     void for_each_projection(const Visit& visit) const;

@@ -53,6 +53,14 @@ struct ExpertNames {
   std::string_view shared_gate_up = "gate_up_proj";  // follows `shared`: gate and up as one
   std::string_view shared_down = "down_proj";
   std::string_view shared_gate = "mlp.shared_expert_gate";
+  std::string_view expert_scales = "router.per_expert_scale";
+  std::string_view mlx =
+      "switch_mlp";  // in MLX's folders the experts, beside the place of `experts`
+  // Vectors of ParallelMlpBlock.
+  std::string_view router_scale = "router.scale";
+  std::string_view norm = "pre_feedforward_layernorm_2";
+  std::string_view delta_norm = "post_feedforward_layernorm_2";
+  std::string_view dense_delta_norm = "post_feedforward_layernorm_1";
   bool are_transposed = false;   // ExpertsSpec::is_transposed
   bool are_interleaved = false;  // ExpertsSpec::is_interleaved
 };
@@ -136,6 +144,7 @@ struct Family {
   bool gguf_yarn_truncates = true;  // RopeScaling::truncates, for which files have no key
   double gguf_window_theta = 0;     // of layers with a window, if a file has none; 0: as others
   double gguf_logits_cap = 0;       // if a file has none
+  bool gguf_joins_gate_up = false;  // gates and up parts of experts are one tensor
   Activation gguf_activation = Activation::kSilu;  // files have no key for it
   // Returns the scale of scores, if a file has no key for it. Null: default_score_scale().
   float (*gguf_score_scale)(const GgufSizes& sizes, const AttentionConfig& attention) = nullptr;

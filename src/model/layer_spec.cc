@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <iterator>
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <utility>
 #include <variant>
 #include <vector>
 
@@ -18,18 +16,6 @@ namespace {
 
 constexpr std::string_view kWeight = ".weight";
 constexpr std::string_view kBias = ".bias";
-
-template <typename T>
-void move_behind(std::vector<T>& all, std::vector<T> more) {
-  all.insert(all.end(), std::move_iterator(more.begin()), std::move_iterator(more.end()));
-}
-
-void append(BlockSpec& spec, BlockSpec more) {
-  move_behind(spec.projections, std::move(more.projections));
-  move_behind(spec.experts, std::move(more.experts));
-  move_behind(spec.vectors, std::move(more.vectors));
-  move_behind(spec.passed_over, std::move(more.passed_over));
-}
 
 // Returns the number of the layer that a tensor belongs to; -1: none.
 int layer_of(std::string_view name) {
@@ -70,7 +56,8 @@ std::optional<TensorPlace> find_in(const BlockSpec& spec, std::string_view modul
 // names end in ".weight" or ".bias", and the matrices of all experts.
 std::optional<TensorPlace> find_unusual(const BlockSpec& spec, std::string_view tensor) {
   for (const VectorRole role :
-       {VectorRole::kLayerFactor, VectorRole::kChoiceBias, VectorRole::kSinks}) {
+       {VectorRole::kLayerFactor, VectorRole::kChoiceBias, VectorRole::kSinks,
+        VectorRole::kRouterScale, VectorRole::kExpertScales}) {
     const VectorSpec* const vector = spec.vector(role);
     if (vector == nullptr || !tensor.starts_with(vector->name)) continue;
     const std::string_view ending = tensor.substr(vector->name.size());
@@ -113,8 +100,8 @@ std::optional<TensorPlace> LayerSpecs::find(std::string_view tensor) const {
 BlockSpec layer_spec(const Family& family, const ModelConfig& config, int layer) {
   const auto spec_of = [&](const auto& block) { return block_spec(config, block, layer); };
   BlockSpec spec = std::visit(spec_of, config.layers[layer].mixer);
-  append(spec, std::visit(spec_of, config.layers[layer].mlp));
-  if (config.per_layer_width > 0) append(spec, per_layer_spec(config, layer));
+  spec.append(std::visit(spec_of, config.layers[layer].mlp));
+  if (config.per_layer_width > 0) spec.append(per_layer_spec(config, layer));
   const auto add_vector = [&](VectorRole role, std::string_view name, std::int64_t dim) {
     if (!name.empty())
       spec.vectors.push_back(

@@ -113,6 +113,18 @@ Status check_consistency(const ModelConfig& config) {
   return ok_status();
 }
 
+const ExpertsConfig* LayerConfig::experts() const {
+  if (const auto* const both = std::get_if<ParallelMlpConfig>(&mlp)) return &both->experts;
+  return std::get_if<ExpertsConfig>(&mlp);
+}
+
+int LayerConfig::mlp_width() const {
+  if (const auto* const both = std::get_if<ParallelMlpConfig>(&mlp))
+    return both->dense.intermediate_size;
+  const ExpertsConfig* const mixture = experts();
+  return mixture != nullptr ? mixture->intermediate_size : dense_mlp().intermediate_size;
+}
+
 bool share_caches(ModelConfig& config, int num_shared) {
   const int first_shared = config.num_layers() - num_shared;
   for (int i = first_shared; i < config.num_layers(); ++i) {

@@ -93,14 +93,23 @@ struct ExpertsConfig {
   bool has_bias = false;             // whether the experts' matrices have biases
   int shared_intermediate_size = 0;  // of the expert that all tokens share; 0: there is none
   bool has_shared_gate = false;      // whether a sigmoid weighs the shared expert's output
+  bool has_expert_scales = false;    // RouteArgs::expert_scales
 
   bool operator==(const ExpertsConfig&) const = default;
+};
+
+// A dense MLP and a mixture side by side, each with norms of its own (model/blocks/parallel_mlp_block.h).
+struct ParallelMlpConfig {
+  DenseMlpConfig dense;
+  ExpertsConfig experts;
+
+  bool operator==(const ParallelMlpConfig&) const = default;
 };
 
 // A layer mixes tokens, and then applies an MLP to each token. A new kind of mixer or MLP is an
 // alternative here and in model/layer_blocks.h, with a block in model/blocks.
 using MixerConfig = std::variant<AttentionConfig>;
-using MlpConfig = std::variant<DenseMlpConfig, ExpertsConfig>;
+using MlpConfig = std::variant<DenseMlpConfig, ExpertsConfig, ParallelMlpConfig>;
 
 struct LayerConfig {
   MixerConfig mixer;
@@ -112,8 +121,10 @@ struct LayerConfig {
   const AttentionConfig& attention() const { return std::get<AttentionConfig>(mixer); }
   DenseMlpConfig& dense_mlp() { return std::get<DenseMlpConfig>(mlp); }
   const DenseMlpConfig& dense_mlp() const { return std::get<DenseMlpConfig>(mlp); }
-  // Returns null if the layer's MLP is no mixture.
-  const ExpertsConfig* experts() const { return std::get_if<ExpertsConfig>(&mlp); }
+  // Returns null if the layer has no mixture.
+  const ExpertsConfig* experts() const;
+  // Returns the intermediate size of the layer's dense MLP; if it has none, that of an expert.
+  int mlp_width() const;
 };
 
 // Returns 1 / sqrt(head_dim), the scale of scores in families that define no other.

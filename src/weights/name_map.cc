@@ -43,6 +43,9 @@ std::string translate(const TensorNames& names, std::string_view name, const Lay
   if (!std::all_of(layer.begin(), layer.end(), [](char c) { return c >= '0' && c <= '9'; })) {
     return {};
   }
+  const std::string_view whole = name.substr(prefix.from.size() + dot + 1);
+  if (const std::string_view own = look_up(names.of_family, whole, from, to); !own.empty())
+    return fmt::format("{}{}.{}", prefix.to, layer, own);
   std::string_view other = look_up(names.of_family, part.substr(dot + 1), from, to);
   if (other.empty()) other = look_up(names.of_layer, part.substr(dot + 1), from, to);
   return other.empty() ? "" : fmt::format("{}{}.{}.{}", prefix.to, layer, other, kind);

@@ -8,7 +8,8 @@
 
 namespace pagoda {
 
-// The name of a module in both formats: its tensors are "<name>.weight" and "<name>.bias".
+// The name of a module in both formats: its tensors are "<name>.weight" and "<name>.bias". Or the
+// whole name of a family's tensor in a layer, whose ending differs.
 struct TensorName {
   std::string_view gguf;
   std::string_view canonical;

@@ -17,9 +17,7 @@ inline void check_config(const ModelConfig& config) {
     PAGODA_CHECK(is_rotary_width(table.rotary_dim(), layer.head_dim) &&
                      std::ranges::all_of(table.inv_freq, [](float x) { return std::isfinite(x); }),
                  "a config that was accepted has rotations of its heads");
-    PAGODA_CHECK(layer.num_heads % layer.num_kv_heads == 0 &&
-                     std::visit([](const auto& mlp) { return mlp.intermediate_size; },
-                                config.layers[i].mlp) > 0,
+    PAGODA_CHECK(layer.num_heads % layer.num_kv_heads == 0 && config.layers[i].mlp_width() > 0,
                  "a config that was accepted has heads that keys' heads divide");
     if (layer.kv_source < 0) continue;
     PAGODA_CHECK(layer.kv_source < i, "a layer reads the cache of one before it");

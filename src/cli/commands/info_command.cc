@@ -144,7 +144,7 @@ void print_config(const ModelConfig& config) {
   std::set<int> widths;
   std::map<std::tuple<int, int, int>, int> attentions;
   for (const LayerConfig& layer : config.layers) {
-    widths.insert(std::visit([](const auto& mlp) { return mlp.intermediate_size; }, layer.mlp));
+    widths.insert(layer.mlp_width());
     const AttentionConfig& heads = layer.attention();
     ++attentions[{heads.num_heads, heads.head_dim, heads.num_kv_heads}];
   }

@@ -23,7 +23,7 @@ enum class ProjectionRole : std::uint8_t {
   kSharedGate,
 };
 
-// The use of a layer's vector. All are norm weights except the last three.
+// The use of a layer's vector. All are norm weights except the last five.
 enum class VectorRole : std::uint8_t {
   kAttentionNorm,  // of the input of attention
   kQueryNorm,
@@ -31,10 +31,15 @@ enum class VectorRole : std::uint8_t {
   kAttentionDeltaNorm,  // of the output of attention
   kMlpNorm,
   kMlpDeltaNorm,
+  kDenseDeltaNorm,  // of ParallelMlpBlock, like the next two
+  kExpertsNorm,
+  kExpertsDeltaNorm,
   kPerLayerDeltaNorm,
-  kLayerFactor,  // [1], multiplies the layer's output; a checkpoint may lack it
-  kChoiceBias,   // RouteArgs::choice_bias
-  kSinks,        // AttentionArgs::sinks
+  kLayerFactor,   // [1], multiplies the layer's output; a checkpoint may lack it
+  kChoiceBias,    // RouteArgs::choice_bias
+  kSinks,         // AttentionArgs::sinks
+  kRouterScale,   // multiplies a router's normed input
+  kExpertScales,  // RouteArgs::expert_scales
 };
 
 // One named matrix of a checkpoint, and its number of rows.
@@ -99,6 +104,7 @@ struct BlockSpec {
   // Modules that checkpoints may have but nothing reads. transformers ignores them too.
   std::vector<std::string> passed_over;
 
+  void append(BlockSpec more);  // its lists behind these
   // REQUIRES: the block has a projection of that role.
   const ProjectionSpec& projection(ProjectionRole role) const;
   // REQUIRES: the block has experts.

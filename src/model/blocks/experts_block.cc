@@ -13,13 +13,13 @@ namespace {
 ExpertPart part_of(const ExpertNames& names, const std::string& prefix, std::string_view module,
                    std::string_view mlx_module, std::int64_t rows) {
   const std::string experts = prefix + std::string(names.experts) + ".";
-  // MLX's folders have all experts in "switch_mlp" beside the place of `experts`.
+  // MLX's names stand beside the place of `experts`.
   const std::string beside = experts.substr(0, experts.rfind('.', experts.size() - 2) + 1);
-  return {
-      .before = experts,
-      .behind = "." + std::string(module),
-      .stacked = {experts + std::string(module), beside + "switch_mlp." + std::string(mlx_module)},
-      .rows = rows};
+  return {.before = experts,
+          .behind = "." + std::string(module),
+          .stacked = {experts + std::string(module),
+                      beside + std::string(names.mlx) + "." + std::string(mlx_module)},
+          .rows = rows};
 }
 
 // Loads a matrix and its bias in float32: a router's choice between nearly equal experts should not
@@ -45,9 +45,9 @@ Result<Projection> load_float32(const BlockSource& source, ProjectionRole role) 
 
 }  // namespace
 
-Tensor ExpertsBlock::apply(const Step& step, const Tensor& x) const {
+Tensor ExpertsBlock::apply(const Step& step, const Tensor& x, const Tensor& routed) const {
   Exec& exec = step.exec;
-  const Routes routes = route(exec, router.apply_float32(exec, x), choice);
+  const Routes routes = route(exec, router.apply_float32(exec, routed), choice);
   const Routing routing = group_by_expert(
       exec, routes.experts,
       {.num_experts = gate_up.num_experts, .block_rows = expert_block_rows(exec, x.extent(0))});
@@ -94,6 +94,11 @@ BlockSpec block_spec(const ModelConfig& config, const ExpertsConfig& mlp, int la
                             .name = name_of(names.choice_bias),
                             .dim = mlp.num_experts});
   }
+  if (mlp.has_expert_scales) {
+    spec.vectors.push_back({.role = VectorRole::kExpertScales,
+                            .name = name_of(names.expert_scales),
+                            .dim = mlp.num_experts});
+  }
   if (mlp.shared_intermediate_size > 0) {
     BlockSpec shared =
         dense_mlp_spec(config, {.intermediate_size = mlp.shared_intermediate_size},
@@ -116,6 +121,10 @@ Result<ExpertsBlock> load_block(const BlockSource& source, const ExpertsConfig& 
   PAGODA_ASSIGN_OR_RETURN(block.router, load_float32(source, ProjectionRole::kRouter));
   if (mlp.has_choice_bias) {
     PAGODA_ASSIGN_OR_RETURN(block.choice.choice_bias, load_vector(source, VectorRole::kChoiceBias));
+  }
+  if (mlp.has_expert_scales) {
+    PAGODA_ASSIGN_OR_RETURN(block.choice.expert_scales,
+                            load_vector(source, VectorRole::kExpertScales));
   }
   PAGODA_ASSIGN_OR_RETURN(block.gate_up, load_experts(source.exec, source.checkpoint,
                                                       source.spec.experts_of(ExpertRole::kGateUp)));

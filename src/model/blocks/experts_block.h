@@ -26,7 +26,9 @@ struct ExpertsBlock {
   Projection shared_gate;  // [1, hidden], or undefined
 
   // Computes x [tokens, hidden] -> [tokens, hidden]
-  Tensor apply(const Step& step, const Tensor& x) const;
+  Tensor apply(const Step& step, const Tensor& x) const { return apply(step, x, x); }
+  // Does the same with another input of the router, [tokens, hidden].
+  Tensor apply(const Step& step, const Tensor& x, const Tensor& routed) const;
 
   // Returns the bytes of the experts that a token has chosen.
   std::int64_t num_chosen_bytes() const;

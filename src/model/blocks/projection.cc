@@ -97,7 +97,7 @@ Result<Tensor> load_norm(Exec& exec, const Checkpoint& checkpoint, const std::st
   return prepare_vector(exec, {&weight, 1});
 }
 
-Result<Tensor> load_vector(const BlockSource& source, VectorRole role) {
+Result<std::vector<float>> read_vector(const BlockSource& source, VectorRole role) {
   const VectorSpec& vector = *source.spec.vector(role);
   std::string name = vector.name;
   for (const char* ending : {".weight", ".bias"}) {
@@ -109,7 +109,12 @@ Result<Tensor> load_vector(const BlockSource& source, VectorRole role) {
                      to_string(tensor.shape));
   }
   tensor.shape = {vector.dim};  // some files have it as a single row
-  return prepare_vector(source.exec, {&tensor, 1});
+  return read_vector({&tensor, 1});
+}
+
+Result<Tensor> load_vector(const BlockSource& source, VectorRole role) {
+  PAGODA_ASSIGN_OR_RETURN(const std::vector<float> values, read_vector(source, role));
+  return source.exec.upload<float>(values, {static_cast<std::int64_t>(values.size())});
 }
 
 }  // namespace pagoda

@@ -57,8 +57,10 @@ Result<std::vector<float>> read_norm(const Checkpoint& checkpoint, const std::st
 Result<Tensor> load_norm(Exec& exec, const Checkpoint& checkpoint, const std::string& name,
                          std::int64_t dim, float offset, float factor = 1);
 
-// Loads a layer's vector of that role. Its name may lack the usual ".weight", and may end in ".bias"
+// Reads a layer's vector of that role. Its name may lack the usual ".weight", and may end in ".bias"
 // in GGUF. REQUIRES: the layer has the vector.
+Result<std::vector<float>> read_vector(const BlockSource& source, VectorRole role);
+// Reads it likewise and uploads it.
 Result<Tensor> load_vector(const BlockSource& source, VectorRole role);
 
 // Returns the tensor `name`, checked to have exactly `shape`.

@@ -12,6 +12,8 @@
 #include "model/families/family_pages.h"
 #include "model/gguf/gguf_architecture_keys.h"
 #include "model/gguf/gguf_config.h"
+#include "model/gguf/gguf_experts.h"
+#include "model/hf/hf_experts.h"
 #include "model/hf/json_fields.h"
 #include "weights/printable.h"
 
@@ -19,10 +21,24 @@ namespace pagoda {
 namespace {
 
 constexpr TensorName kGemma4OwnNames[] = {
-    {"attn_norm", "input_layernorm"},           {"post_attention_norm", "post_attention_layernorm"},
-    {"ffn_norm", "pre_feedforward_layernorm"},  {"post_ffw_norm", "post_feedforward_layernorm"},
-    {"inp_gate", "per_layer_input_gate"},       {"proj", "per_layer_projection"},
-    {"post_norm", "post_per_layer_input_norm"}, {"layer_output_scale", "layer_scalar"},
+    {"attn_norm", "input_layernorm"},
+    {"post_attention_norm", "post_attention_layernorm"},
+    {"ffn_norm", "pre_feedforward_layernorm"},
+    {"post_ffw_norm", "post_feedforward_layernorm"},
+    {"inp_gate", "per_layer_input_gate"},
+    {"proj", "per_layer_projection"},
+    {"post_norm", "post_per_layer_input_norm"},
+    {"layer_output_scale", "layer_scalar"},
+    {"ffn_gate_inp", "router.proj"},
+    {"ffn_gate_inp.scale", "router.scale"},
+    {"ffn_gate_exps", "experts.gate_proj"},
+    {"ffn_up_exps", "experts.up_proj"},
+    {"ffn_down_exps", "experts.down_proj"},
+    {"ffn_down_exps.scale", "router.per_expert_scale"},
+    {"ffn_gate_up_exps", "experts.gate_up_proj"},
+    {"pre_ffw_norm_2", "pre_feedforward_layernorm_2"},
+    {"post_ffw_norm_1", "post_feedforward_layernorm_1"},
+    {"post_ffw_norm_2", "post_feedforward_layernorm_2"},
 };
 
 // The tensors that all families have, and those of the short embeddings.
@@ -37,21 +53,25 @@ constexpr TensorName kGemma4ModelNames[] = {
 constexpr TensorNames kGemma4TensorNames = {
     .of_model = kGemma4ModelNames, .of_layer = kLayerTensorNames, .of_family = kGemma4OwnNames};
 
-constexpr std::string_view kGemma4Keys[] = {"attention_k_eq_v",
-                                            "final_logit_softcapping",
-                                            "global_head_dim",
-                                            "hidden_activation",
-                                            "hidden_size_per_layer_input",
-                                            "num_global_key_value_heads",
-                                            "num_kv_shared_layers",
-                                            "per_layer_config",
-                                            "use_double_wide_mlp",
-                                            "vocab_size_per_layer_input"};
-constexpr std::string_view kGemma4GgufKeys[] = {
-    "attention.key_length_swa",         "attention.shared_kv_layers",
-    "attention.sliding_window_pattern", "attention.value_length_swa",
-    "embedding_length_per_layer_input", "final_logit_softcapping",
-    "rope.dimension_count_swa",         "rope.freq_base_swa"};
+constexpr std::string_view kGemma4Keys[] = {
+    "attention_k_eq_v",           "enable_moe_block",
+    "final_logit_softcapping",    "global_head_dim",
+    "hidden_activation",          "hidden_size_per_layer_input",
+    "moe_intermediate_size",      "num_experts",
+    "num_global_key_value_heads", "num_kv_shared_layers",
+    "per_layer_config",           "top_k_experts",
+    "use_double_wide_mlp",        "vocab_size_per_layer_input"};
+constexpr std::string_view kGemma4GgufKeys[] = {"attention.key_length_swa",
+                                                "attention.shared_kv_layers",
+                                                "attention.sliding_window_pattern",
+                                                "attention.value_length_swa",
+                                                "embedding_length_per_layer_input",
+                                                "expert_count",
+                                                "expert_feed_forward_length",
+                                                "expert_used_count",
+                                                "final_logit_softcapping",
+                                                "rope.dimension_count_swa",
+                                                "rope.freq_base_swa"};
 
 // Reads the head sizes of full-attention layers from the keys of older files.
 Status read_global_heads(const JsonFields& fields, bool keys_are_values, ModelConfig& config) {
@@ -167,6 +187,42 @@ Status read_per_layer_embedding(const JsonFields& fields, ModelConfig& config) {
                      fields.where(), kVocabKey, vocab_size, config.vocab_size);
 }
 
+// The values of a mixture that neither format states.
+constexpr ExpertsConfig kGemma4Experts = {.rule = {.is_normalised = true},
+                                          .has_expert_scales = true};
+
+// Reads the experts beside each layer's MLP.
+Status read_parallel_experts(const JsonFields& fields, ModelConfig& config) {
+  PAGODA_ASSIGN_OR_RETURN(const bool has_experts, fields.boolean_or("enable_moe_block", false));
+  if (!has_experts) return ok_status();
+  PAGODA_ASSIGN_OR_RETURN(
+      const ExpertsConfig sizes,
+      read_hf_experts(fields, {.other_num_experts = nullptr, .num_chosen = "top_k_experts"}));
+  ExpertsConfig experts = kGemma4Experts;
+  experts.num_experts = sizes.num_experts;
+  experts.intermediate_size = sizes.intermediate_size;
+  experts.rule.num_chosen = sizes.rule.num_chosen;
+  for (LayerConfig& layer : config.layers)
+    layer.mlp = ParallelMlpConfig{.dense = layer.dense_mlp(), .experts = experts};
+  return ok_status();
+}
+
+// Reads the experts of a GGUF file beside its layers' MLPs.
+Status read_parallel_experts_gguf(const Checkpoint& checkpoint, const ArchitectureKeys& keys,
+                                  ModelConfig& config) {
+  PAGODA_ASSIGN_OR_RETURN(const int num_experts,
+                          keys.integer_or("expert_count", {0, kExpertRange.max}, 0));
+  if (num_experts == 0) return ok_status();
+  const std::vector<LayerConfig> dense = config.layers;
+  PAGODA_RETURN_IF_ERROR(read_gguf_experts(checkpoint, keys, kGemma4Experts, config));
+  for (std::size_t i = 0; i < dense.size(); ++i) {
+    if (const ExpertsConfig* const experts = config.layers[i].experts())
+      config.layers[i].mlp =
+          ParallelMlpConfig{.dense = dense[i].dense_mlp(), .experts = ExpertsConfig(*experts)};
+  }
+  return ok_status();
+}
+
 // Sets what all layers have in common: values are normed, and scores are not divided by
 // sqrt(head_dim).
 void set_gemma4_attention(ModelConfig& config) {
@@ -180,6 +236,7 @@ Status finish_gemma4_hf(const JsonFields& fields, ModelConfig& config) {
   set_gemma4_attention(config);
   PAGODA_RETURN_IF_ERROR(read_full_heads(fields, config));
   PAGODA_RETURN_IF_ERROR(read_shared_caches(fields, config));
+  PAGODA_RETURN_IF_ERROR(read_parallel_experts(fields, config));
   return read_per_layer_embedding(fields, config);
 }
 
@@ -208,7 +265,7 @@ Status finish_gemma4_gguf(const Checkpoint& checkpoint, const ArchitectureKeys& 
   PAGODA_ASSIGN_OR_RETURN(
       config.per_layer_width,
       keys.integer_or("embedding_length_per_layer_input", {0, kHiddenRange.max}, 0));
-  return ok_status();
+  return read_parallel_experts_gguf(checkpoint, keys, config);
 }
 
 float gemma4_score_scale(const GgufSizes&, const AttentionConfig&) {
@@ -242,6 +299,7 @@ const Family kGemma4 = {
     .scales_embedding = true,
     .finish_hf_config = finish_gemma4_hf,
     .gguf_keys = kGemma4GgufKeys,
+    .gguf_joins_gate_up = true,
     .gguf_activation = Activation::kGeluTanh,
     .gguf_score_scale = gemma4_score_scale,
     .finish_gguf_config = finish_gemma4_gguf,
@@ -250,6 +308,11 @@ const Family kGemma4 = {
               .before_mlp = "pre_feedforward_layernorm",
               .behind_mlp = "post_feedforward_layernorm",
               .behind_per_layer = "post_per_layer_input_norm"},
+    .experts = {.router = "router.proj",
+                .experts = "experts",
+                .all_gate_up = "experts.gate_up_proj",
+                .all_down = "experts.down_proj",
+                .mlx = "experts.switch_glu"},
     .qk_norm = QkNorm::kHead,
     .layer_factor = "layer_scalar"};
 

@@ -266,8 +266,11 @@ std::vector<RefusedConfig> refused_gemma4() {
       {"rope_theta", nullptr}};
   const auto changed = [&](const json& changes) { return with(pattern, changes); };
   return {
-      {"Experts", "gemma4_text", changed({{"enable_moe_block", true}}), StatusCode::kUnsupported,
-       "enable_moe_block true is not supported"},
+      {"ExpertsWithoutACount", "gemma4_text", changed({{"enable_moe_block", true}}),
+       StatusCode::kInvalidArgument, "num_experts: expected an integer of 1 to 512"},
+      {"ExpertsWithoutAWidth", "gemma4_text",
+       changed({{"enable_moe_block", true}, {"num_experts", 4}, {"top_k_experts", 2}}),
+       StatusCode::kInvalidArgument, "moe_intermediate_size: expected an integer"},
       {"NothingToShare", "gemma4_text", changed({{"num_kv_shared_layers", 3}}),
        StatusCode::kInvalidArgument, "num_kv_shared_layers is 3, and layers before those lack"},
       {"SharesMoreThanAll", "gemma4_text", changed({{"num_kv_shared_layers", 5}}),
