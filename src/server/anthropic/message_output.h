@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "answer/answer_part.h"
-#include "core/ordered_json.h"
+#include "core/json.h"
 
 namespace pagoda {
 

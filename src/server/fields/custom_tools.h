@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/json.h"
 #include "server/base/api_error.h"
 #include "server/base/request_json.h"
 
