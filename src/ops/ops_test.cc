@@ -210,6 +210,7 @@ TEST(OpSupport, ListsEveryOpOnceAndSaysWhatIsBuilt) {
                                           "count_tokens",
                                           "expert_gated_linear",
                                           "expert_linear",
+                                          "gate_heads",
                                           "gated_linear",
                                           "gather_rows",
                                           "glu",
