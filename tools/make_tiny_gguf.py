@@ -26,6 +26,7 @@ SPECIAL_TOKENS = ["<|bos|>", "<|eos|>", "<|endoftext|>", "<|user|>"]
 KNOWN_BY_HEART = {
     "gemma2": {"query_pre_attn_scalar": 16},
     "gemma3_text": {"query_pre_attn_scalar": 16},
+    "laguna": {"layer_types": ["full_attention", *["sliding_attention"] * 3]},
     "olmoe": {"rms_norm_eps": 1e-5},
     "smollm3": {"use_sliding_window": False, "layer_types": None},
 }

@@ -128,8 +128,7 @@ class ArchitectureWriter {
     for (const LayerConfig& each : config_.layers) {
       const AttentionConfig& layer = each.attention();
       const int head_dim = layer.window > 0 ? windowed.head_dim : full.head_dim;
-      if (layer.num_heads != full.num_heads || layer.head_dim != head_dim)
-        return has_no_key("layers with other heads");
+      if (layer.head_dim != head_dim) return has_no_key("layers with other heads");
       num_shared += layer.kv_source >= 0 ? 1 : 0;
     }
     if (family_.reads_gguf("attention.shared_kv_layers"))

@@ -213,6 +213,10 @@ INSTANTIATE_TEST_SUITE_P(
         FamilyCase{"tiny-granitemoeshared", {}}, FamilyCase{"tiny-glm4-moe", {}},
         FamilyCase{"tiny-ernie4-5-moe", {}}, FamilyCase{"tiny-gpt-oss", {}},
         FamilyCase{"tiny-gpt-oss-mxfp4", {}}, FamilyCase{"tiny-gemma4-moe", {}},
+        FamilyCase{
+            "tiny-laguna",
+            {{"layer_types",
+              {"full_attention", "sliding_attention", "sliding_attention", "sliding_attention"}}}},
         FamilyCase{"tiny-smollm3", {{"use_sliding_window", false}, {"layer_types", nullptr}}}),
     [](const auto& info) {
       std::string name = info.param.name;

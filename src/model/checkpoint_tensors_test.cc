@@ -72,7 +72,8 @@ TEST(CheckpointTensorsTest, EveryFamilysOwnTensorsAreRead) {
                             "tiny-ernie4-5-moe",
                             "tiny-gpt-oss",
                             "tiny-gpt-oss-mxfp4",
-                            "tiny-gemma4-moe"}) {
+                            "tiny-gemma4-moe",
+                            "tiny-laguna"}) {
     const Status status = check_with(model, "");
     EXPECT_TRUE(status.ok()) << model << ": " << status.message();
   }

@@ -13,10 +13,10 @@ namespace pagoda {
 namespace {
 
 constexpr const Family* kFamilies[] = {
-    &kLlama,   &kMistral, &kQwen2,      &kQwen3,    &kGemma2,   &kGemma3,     &kGemma4,
-    &kGlm4,    &kGranite, &kMinistral3, &kOlmo2,    &kOlmo3,    &kPhi3,       &kQwen3Vl,
-    &kSmolLm3, &kMixtral, &kOlmoe,      &kQwen2Moe, &kQwen3Moe, &kGraniteMoe, &kGraniteMoeShared,
-    &kGptOss,  &kGlm4Moe, &kErnie45Moe};
+    &kLlama,   &kMistral, &kQwen2,      &kQwen3,     &kGemma2,   &kGemma3,     &kGemma4,
+    &kGlm4,    &kGranite, &kMinistral3, &kOlmo2,     &kOlmo3,    &kPhi3,       &kQwen3Vl,
+    &kSmolLm3, &kMixtral, &kOlmoe,      &kQwen2Moe,  &kQwen3Moe, &kGraniteMoe, &kGraniteMoeShared,
+    &kGptOss,  &kLaguna,  &kGlm4Moe,    &kErnie45Moe};
 
 constexpr TextTower kTextTowers[] = {
     {.model_type = "gemma3",

@@ -59,6 +59,13 @@ enum class QkNorm : std::uint8_t {
   kRow,   // one over all heads of q together, and one over those of k
 };
 
+// Parts of attention's output that a gate, softplus of a projection, multiplies.
+enum class OutputGate : std::uint8_t {
+  kNone,     // there is no gate
+  kHead,     // a whole head
+  kElement,  // one element of a head
+};
+
 struct AttentionConfig {
   int num_heads = 0;
   int num_kv_heads = 0;
@@ -72,8 +79,14 @@ struct AttentionConfig {
   float score_cap = 0;           // 0: none; else scores become cap * tanh(score / cap)
   QkNorm qk_norm = QkNorm::kNone;
   bool has_sinks = false;  // AttentionArgs::sinks
+  OutputGate output_gate = OutputGate::kNone;
 
   bool operator==(const AttentionConfig&) const = default;
+  // Returns how many gates the output has.
+  int num_output_gates() const {
+    if (output_gate == OutputGate::kNone) return 0;
+    return output_gate == OutputGate::kHead ? num_heads : num_heads * head_dim;
+  }
 };
 
 // A gated MLP that is applied to every token.

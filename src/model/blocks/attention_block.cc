@@ -2,6 +2,7 @@
 
 #include "model/key_smoothing.h"
 #include "ops/attention/attention.h"
+#include "ops/gate_heads/gate_heads.h"
 #include "ops/kv_write/kv_write.h"
 #include "ops/rms_norm/rms_norm.h"
 #include "ops/rms_norm_rope/rms_norm_rope.h"
@@ -73,12 +74,13 @@ Tensor AttentionBlock::apply(const Step& step, const Tensor& x) const {
   const Tensor joined = qkv.apply(step.exec, x);  // [tokens, q_dim + 2 * kv_dim]
   const RopeKvWriteResult written = rotate_and_write(step, *this, own_batch, joined);
   step.kv.rebind(layer, written.view);
-  const Tensor mixed =  // [tokens, q_dim]
+  Tensor mixed =  // [tokens, q_dim]
       attention(step.exec, written.q, written.view, own_batch,
                 {.scale = config.score_scale,
                  .window = config.window,
                  .soft_cap = config.score_cap,
                  .sinks = sinks});
+  if (gate.weight.defined()) mixed = gate_heads(step.exec, mixed, gate.apply_float32(step.exec, x));
   return output.apply(step.exec, mixed);
 }
 
@@ -190,11 +192,16 @@ BlockSpec block_spec(const ModelConfig& config, const AttentionConfig& attention
   add_cached("k_proj");
   if (!attention.keys_are_values) add_cached("v_proj");
   if (has_cache && !attention.keys_are_values) qkv.joined = prefix + "qkv_proj";
-  spec.projections = {std::move(qkv),
-                      {.role = ProjectionRole::kAttentionOutput,
-                       .parts = {{prefix + "o_proj", config.hidden_size}},
-                       .cols = q_dim,
-                       .bias = config.attention_output_bias}};
+  spec.projections.push_back(std::move(qkv));
+  if (attention.output_gate != OutputGate::kNone) {
+    spec.projections.push_back({.role = ProjectionRole::kOutputGate,
+                                .parts = {{prefix + "g_proj", attention.num_output_gates()}},
+                                .cols = config.hidden_size});
+  }
+  spec.projections.push_back({.role = ProjectionRole::kAttentionOutput,
+                              .parts = {{prefix + "o_proj", config.hidden_size}},
+                              .cols = q_dim,
+                              .bias = config.attention_output_bias});
   if (attention.has_sinks) {
     spec.vectors.push_back(
         {.role = VectorRole::kSinks, .name = prefix + "sinks", .dim = attention.num_heads});
@@ -228,6 +235,9 @@ Result<AttentionBlock> load_block(const BlockSource& source, const AttentionConf
   PAGODA_RETURN_IF_ERROR(load_norms(source, attention, block));
   if (attention.has_sinks) {
     PAGODA_ASSIGN_OR_RETURN(block.sinks, load_vector(source, VectorRole::kSinks));
+  }
+  if (attention.output_gate != OutputGate::kNone) {
+    PAGODA_ASSIGN_OR_RETURN(block.gate, load_projection(source, ProjectionRole::kOutputGate));
   }
   PAGODA_ASSIGN_OR_RETURN(block.output, load_projection(source, ProjectionRole::kAttentionOutput));
   return block;

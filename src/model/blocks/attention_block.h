@@ -20,6 +20,7 @@ struct AttentionBlock {
   // sinks keep the bias in their keys.
   Tensor key_offset;
   Tensor sinks;       // [num_heads], or undefined
+  Projection gate;    // [num_heads, hidden] or [num_heads * head_dim, hidden], or undefined
   Projection output;  // [hidden, num_heads * head_dim]
   int layer = 0;      // its index in the config and in the cache
 
@@ -31,6 +32,7 @@ struct AttentionBlock {
   template <typename Visit>
   void for_each_projection(const Visit& visit) const {
     visit(qkv);
+    if (gate.weight.defined()) visit(gate);
     visit(output);
   }
 };

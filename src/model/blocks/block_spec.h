@@ -14,6 +14,7 @@ namespace pagoda {
 // The use of a layer's matrix.
 enum class ProjectionRole : std::uint8_t {
   kQueriesKeysValues,
+  kOutputGate,
   kAttentionOutput,
   kGateUp,
   kDown,

@@ -17,6 +17,7 @@ extern const Family kGptOss;
 extern const Family kGranite;
 extern const Family kGraniteMoe;
 extern const Family kGraniteMoeShared;
+extern const Family kLaguna;
 extern const Family kLlama;
 extern const Family kMinistral3;
 extern const Family kMistral;

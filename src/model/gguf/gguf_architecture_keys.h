@@ -60,18 +60,6 @@ class ArchitectureKeys {
     }
     return values;
   }
-  // Reads one integer, or an array that repeats it for each layer.
-  Result<int> uniform_integer(std::string_view key, IntegerRange range) const {
-    const auto array = file_.integers(name(key));
-    if (!array.ok()) return integer(key, range);
-    if (array->empty()) return data_loss("[gguf] key {}: expected values, got none", name(key));
-    for (const std::int64_t value : *array) {
-      if (value != array->front()) {
-        return unsupported("[gguf] key {}: layers that differ are not supported", name(key));
-      }
-    }
-    return in_range(key, array->front(), range);
-  }
 
  private:
   Result<int> in_range(std::string_view key, std::int64_t value, IntegerRange range) const {

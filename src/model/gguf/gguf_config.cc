@@ -112,9 +112,9 @@ Status read_layers(const Checkpoint& checkpoint, const ArchitectureKeys& keys, c
                             keys.integer_or("nextn_predict_layers", {0, num_blocks - 1}, 0));
   }
   const int num_layers = num_blocks - config.num_draft_layers;
-  PAGODA_ASSIGN_OR_RETURN(layer.num_heads,
-                          keys.uniform_integer("attention.head_count", kHeadRange));
-  std::vector<int> num_kv_heads(num_layers, layer.num_heads);
+  PAGODA_ASSIGN_OR_RETURN(const std::vector<int> num_heads,
+                          keys.layer_integers("attention.head_count", kHeadRange, num_layers));
+  std::vector<int> num_kv_heads = num_heads;
   if (keys.has("attention.head_count_kv")) {
     PAGODA_ASSIGN_OR_RETURN(num_kv_heads,
                             keys.layer_integers("attention.head_count_kv", kHeadRange, num_layers));
@@ -122,9 +122,11 @@ Status read_layers(const Checkpoint& checkpoint, const ArchitectureKeys& keys, c
   PAGODA_ASSIGN_OR_RETURN(
       const std::vector<int> widths,
       keys.layer_integers("feed_forward_length", kIntermediateRange, num_layers));
-  PAGODA_ASSIGN_OR_RETURN(layer.head_dim, read_head_dim(keys, config.hidden_size, layer.num_heads));
+  PAGODA_ASSIGN_OR_RETURN(layer.head_dim,
+                          read_head_dim(keys, config.hidden_size, num_heads.front()));
   PAGODA_RETURN_IF_ERROR(read_scores(keys, family, config, num_layers, layer));
   for (int i = 0; i < num_layers; ++i) {
+    layer.num_heads = num_heads[i];
     layer.num_kv_heads = num_kv_heads[i];
     config.layers.push_back(
         {.mixer = layer, .mlp = DenseMlpConfig{.intermediate_size = widths[i]}});

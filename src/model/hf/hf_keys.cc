@@ -48,6 +48,7 @@ constexpr HfKeyRule kConfigKeys[] = {
     {"clip_qkv", HfRule::kOnly},
     {"cross_attention_hidden_size", HfRule::kOnly},
     {"enable_moe_block", HfRule::kOnly, "[false]"},
+    {"moe_apply_router_weight_on_input", HfRule::kOnly, "[false]"},
     {"embedding_multiplier", HfRule::kOnly, "[1]"},
     {"final_logit_softcapping", HfRule::kOnly, "[0]"},
     {"hidden_activation", HfRule::kOnly, R"(["silu", "swish"])"},
