@@ -148,6 +148,7 @@ def text_classes():
         transformers.Gemma3TextConfig,
         transformers.Gemma4TextConfig,
         transformers.models.qwen3_vl.Qwen3VLTextConfig,
+        transformers.models.qwen3_vl_moe.Qwen3VLMoeTextConfig,
     ]
 
 

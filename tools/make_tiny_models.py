@@ -14,6 +14,7 @@ import random
 import sys
 import zlib
 
+import safetensors.torch
 import torch
 import transformers
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
@@ -62,7 +63,7 @@ def draw_weights(model, generator):
             if is_unscaled and name.endswith("q_norm.weight"):
                 factor = tensor.numel() ** -0.5  # nothing else makes Gemma 4's scores as small as others' are
             tensor.data = factor * (1 + spread(tensor, NORM_SPREAD)) - beside
-        elif name.endswith((".weight", ".bias")):
+        elif name.endswith((".weight", ".bias", ".experts.gate_up_proj", ".experts.down_proj")):
             tensor.data = spread(tensor, TIED_EMBEDDING_SPREAD if tied and tensor is embedding else WEIGHT_SPREAD)
 
 
@@ -148,6 +149,15 @@ def write_goldens(folder, goldens):
         (folder / name).write_text(json.dumps({"source": source, "cases": cases}, separators=(",", ":")) + "\n")
 
 
+def transpose_experts(path):
+    """Makes experts' matrices [experts, columns, rows], as Qwen3-VL's published files have them and a new model's do not."""
+    tensors = safetensors.torch.load_file(path)
+    for name in tensors:
+        if ".experts." in name:
+            tensors[name] = tensors[name].transpose(1, 2).contiguous()
+    safetensors.torch.save_file(tensors, path, metadata={"format": "pt"})
+
+
 def save_draw(folder, draw):
     """Writes the weights of one draw and leaves config.json as it is."""
     config_text = (folder / "config.json").read_text()
@@ -155,6 +165,8 @@ def save_draw(folder, draw):
     model = model_class(config)(config)
     draw_weights(model, torch.Generator().manual_seed(zlib.crc32(f"{folder.name} {draw}".encode())))
     model.to(torch.bfloat16).save_pretrained(folder)
+    if config.model_type == "qwen3_vl_moe":
+        transpose_experts(folder / "model.safetensors")
     (folder / "config.json").write_text(config_text)
     (folder / "generation_config.json").unlink(missing_ok=True)
 

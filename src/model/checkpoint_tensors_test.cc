@@ -73,7 +73,8 @@ TEST(CheckpointTensorsTest, EveryFamilysOwnTensorsAreRead) {
                             "tiny-gpt-oss",
                             "tiny-gpt-oss-mxfp4",
                             "tiny-gemma4-moe",
-                            "tiny-laguna"}) {
+                            "tiny-laguna",
+                            "tiny-qwen3-vl-moe"}) {
     const Status status = check_with(model, "");
     EXPECT_TRUE(status.ok()) << model << ": " << status.message();
   }

@@ -12,11 +12,13 @@
 namespace pagoda {
 namespace {
 
-constexpr const Family* kFamilies[] = {
-    &kLlama,   &kMistral, &kQwen2,      &kQwen3,     &kGemma2,   &kGemma3,     &kGemma4,
-    &kGlm4,    &kGranite, &kMinistral3, &kOlmo2,     &kOlmo3,    &kPhi3,       &kQwen3Vl,
-    &kSmolLm3, &kMixtral, &kOlmoe,      &kQwen2Moe,  &kQwen3Moe, &kGraniteMoe, &kGraniteMoeShared,
-    &kGptOss,  &kLaguna,  &kGlm4Moe,    &kErnie45Moe};
+constexpr const Family* kFamilies[] = {&kLlama,      &kMistral,          &kQwen2,    &kQwen3,
+                                       &kGemma2,     &kGemma3,           &kGemma4,   &kGlm4,
+                                       &kGranite,    &kMinistral3,       &kOlmo2,    &kOlmo3,
+                                       &kPhi3,       &kQwen3Vl,          &kSmolLm3,  &kMixtral,
+                                       &kOlmoe,      &kQwen2Moe,         &kQwen3Moe, &kQwen3VlMoe,
+                                       &kGraniteMoe, &kGraniteMoeShared, &kGptOss,   &kLaguna,
+                                       &kGlm4Moe,    &kErnie45Moe};
 
 constexpr TextTower kTextTowers[] = {
     {.model_type = "gemma3",
@@ -35,6 +37,9 @@ constexpr TextTower kTextTowers[] = {
     {.model_type = "qwen3_vl",
      .causal_class = "Qwen3VLForConditionalGeneration",
      .default_text_type = "qwen3_vl_text"},
+    {.model_type = "qwen3_vl_moe",
+     .causal_class = "Qwen3VLMoeForConditionalGeneration",
+     .default_text_type = "qwen3_vl_moe_text"},
 };
 
 std::string names_of(std::string_view Family::*name) {

@@ -66,10 +66,12 @@ TEST(FamilyTest, MessagesNameEachOnce) {
       supported_model_types(),
       "llama, mistral, qwen2, qwen3, gemma2, gemma3_text, gemma4_text, glm4, granite, ministral3, "
       "olmo2, olmo3, phi3, qwen3_vl_text, smollm3, mixtral, olmoe, qwen2_moe, qwen3_moe, "
+      "qwen3_vl_moe_text, "
       "granitemoe, granitemoeshared, gpt_oss, laguna, glm4_moe, ernie4_5_moe");
   EXPECT_EQ(supported_gguf_architectures(),
             "llama, qwen2, qwen3, gemma2, gemma3, gemma4, glm4, granite, mistral3, olmo2, phi3, "
-            "qwen3vl, smollm3, olmoe, qwen2moe, qwen3moe, granitemoe, gpt-oss, laguna, glm4moe, "
+            "qwen3vl, smollm3, olmoe, qwen2moe, qwen3moe, qwen3vlmoe, granitemoe, gpt-oss, laguna, "
+            "glm4moe, "
             "ernie4_5-moe");
 }
 

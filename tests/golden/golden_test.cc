@@ -102,9 +102,10 @@ const std::vector<TinyCheckpoint>& tiny_checkpoints() {
 const std::vector<TinyCheckpoint>& mixtures() {
   static const std::vector<TinyCheckpoint> checkpoints = [] {
     std::vector<TinyCheckpoint> all;
-    for (const char* name : {"tiny-mixtral", "tiny-qwen2-moe", "tiny-qwen3-moe", "tiny-olmoe",
-                             "tiny-granitemoe", "tiny-granitemoeshared", "tiny-glm4-moe",
-                             "tiny-ernie4-5-moe", "tiny-gpt-oss-mxfp4", "tiny-laguna"}) {
+    for (const char* name :
+         {"tiny-mixtral", "tiny-qwen2-moe", "tiny-qwen3-moe", "tiny-olmoe", "tiny-granitemoe",
+          "tiny-granitemoeshared", "tiny-glm4-moe", "tiny-ernie4-5-moe", "tiny-gpt-oss-mxfp4",
+          "tiny-laguna", "tiny-qwen3-vl-moe"}) {
       all.push_back({.name = name});
     }
     // Their scores are large: in bfloat16 the cache moves one log-probability of gpt-oss's 789 by

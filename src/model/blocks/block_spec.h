@@ -90,8 +90,9 @@ struct ExpertsSpec {
   std::string joined;             // name of the module with all parts of all experts; empty: none
   std::int64_t cols = 0;
   bool has_bias = false;  // a vector for each expert's part
-  // How tensors of all experts lie whose names lack ".weight": as [experts, cols, rows]; and with
-  // the parts' rows in turns in the joined one, which also holds for its biases and MXFP4.
+  // How tensors of all experts lie whose names lack ".weight": as [experts, cols, rows], unless
+  // their extents say otherwise; and with the parts' rows in turns in the joined one, which also
+  // holds for its biases and MXFP4.
   bool is_transposed = false;
   bool is_interleaved = false;
 

@@ -37,9 +37,15 @@ std::string find_stacked(const Checkpoint& checkpoint, const ExpertPart& part,
   return {};
 }
 
-// Returns whether a tensor of all experts lies as [experts, cols, rows].
-bool is_transposed(const ExpertsSpec& spec, const std::string& name) {
-  return spec.is_transposed && !name.ends_with(kWeightEnding) && !name.ends_with(kBlocksEnding);
+// Returns whether a tensor of all experts lies as [experts, cols, rows]. transformers saves those of
+// Qwen3-VL either way, so the extents decide where they can.
+bool is_transposed(const Checkpoint& checkpoint, const ExpertsSpec& spec, const std::string& name,
+                   std::int64_t rows) {
+  if (!spec.is_transposed || name.ends_with(kWeightEnding) || name.ends_with(kBlocksEnding))
+    return false;
+  const auto tensor = checkpoint.tensor(name);
+  return rows == spec.cols || !tensor.ok() ||
+         tensor->shape != Shape{spec.num_experts, rows, spec.cols};
 }
 
 // Returns views of the matrices in a tensor [experts, cols, rows] of a plain type: for each expert
@@ -101,7 +107,7 @@ Result<std::vector<HostTensor>> find_part(const Checkpoint& checkpoint, const Ex
                                           const ExpertPart& part) {
   std::vector<HostTensor> matrices;
   const std::string name = find_stacked(checkpoint, part);
-  if (!name.empty() && is_transposed(spec, name))
+  if (!name.empty() && is_transposed(checkpoint, spec, name, part.rows))
     return transposed(checkpoint, name, spec, /*num_parts=*/1, part.rows);
   HostTensor stacked;
   if (!name.empty()) {
@@ -124,7 +130,7 @@ Result<std::vector<HostTensor>> find_part(const Checkpoint& checkpoint, const Ex
 Result<std::vector<HostTensor>> split_joined(const Checkpoint& checkpoint, const ExpertsSpec& spec,
                                              const std::string& name) {
   const auto num_parts = static_cast<std::int64_t>(spec.parts.size());
-  if (is_transposed(spec, name))
+  if (is_transposed(checkpoint, spec, name, spec.rows()))
     return transposed(checkpoint, name, spec, num_parts, spec.rows() / num_parts);
   PAGODA_ASSIGN_OR_RETURN(const HostTensor joined,
                           stacked_matrix(checkpoint, name, spec, spec.rows()));

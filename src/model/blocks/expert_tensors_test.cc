@@ -142,6 +142,15 @@ TEST(ExpertTensorsTest, ATransposedTensor) {
   }
 }
 
+TEST(ExpertTensorsTest, ExtentsSayThatATensorIsNotTransposed) {
+  ExpertsSpec spec = gate_up_spec();
+  spec.is_transposed = true;
+  testing::SafetensorsWriter apart;
+  add(apart, "mlp.experts.gate_proj", {kExperts, kRows, kCols}, numbers_of_all({0}));
+  add(apart, "mlp.experts.up_proj", {kExperts, kRows, kCols}, numbers_of_all({1}));
+  expect_all(apart, spec);
+}
+
 TEST(ExpertTensorsTest, BiasesLieAsTheirMatricesDo) {
   // Bias `row` of an expert's part is 100 expert + 10 part + row.
   const auto bias = [](int expert, int part, int row) {

@@ -31,6 +31,7 @@ extern const Family kQwen2Moe;
 extern const Family kQwen3;
 extern const Family kQwen3Moe;
 extern const Family kQwen3Vl;
+extern const Family kQwen3VlMoe;
 extern const Family kSmolLm3;
 
 }  // namespace pagoda

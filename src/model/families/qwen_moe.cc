@@ -1,6 +1,7 @@
 // Qwen1.5-MoE and Qwen2's mixtures (Yang et al., 2024, arXiv:2407.10671), which have a shared expert
 // with a gate, and Qwen3's (2025, arXiv:2505.09388): the layers of Qwen2 and Qwen3 with experts in
-// place of the MLP.
+// place of the MLP. Qwen3-VL's text tower computes as Qwen3's mixtures do, and always normalises
+// weights. Its folders hold the transposes of experts' matrices.
 #include <algorithm>
 #include <vector>
 
@@ -20,6 +21,15 @@ constexpr std::string_view kQwenMoeKeys[] = {"num_experts",
                                              "mlp_only_layers",
                                              "shared_expert_intermediate_size",
                                              "qkv_bias"};
+
+constexpr std::string_view kQwen3VlMoeKeys[] = {
+    "decoder_sparse_step", "mlp_only_layers",     "moe_intermediate_size",
+    "mrope_interleaved",   "mrope_section",       "norm_topk_prob",
+    "num_experts",         "num_experts_per_tok", "num_local_experts"};
+
+constexpr std::string_view kQwen3VlMoeGgufKeys[] = {
+    "expert_count",        "expert_used_count",       "expert_feed_forward_length",
+    "expert_weights_norm", "rope.dimension_sections", "n_deepstack_layers"};
 
 // Reads the window, which all layers of Qwen3's mixtures have or none.
 Status read_qwen_moe_window(const JsonFields& fields, ModelConfig& config) {
@@ -49,6 +59,11 @@ Status read_qwen3(const JsonFields& fields, ModelConfig& config) {
   PAGODA_RETURN_IF_ERROR(read_qwen_moe_window(fields, config));
   PAGODA_ASSIGN_OR_RETURN(const ExpertsConfig experts,
                           read_hf_experts(fields, {.is_normalised = "norm_topk_prob"}));
+  return set_qwen_experts(fields, experts, config);
+}
+
+Status read_qwen3_vl(const JsonFields& fields, ModelConfig& config) {
+  PAGODA_ASSIGN_OR_RETURN(const ExpertsConfig experts, read_hf_experts(fields, {}));
   return set_qwen_experts(fields, experts, config);
 }
 
@@ -104,6 +119,23 @@ const Family kQwen3Moe = {
     .finish_hf_config = read_qwen3,
     .gguf_keys = kGgufExpertKeys,
     .finish_gguf_config = read_qwen3_gguf,
+    .qk_norm = QkNorm::kHead};
+
+const Family kQwen3VlMoe = {
+    .model_type = "qwen3_vl_moe_text",
+    .causal_class = "Qwen3VLMoeForConditionalGeneration",
+    .base_class = "Qwen3VLMoeTextModel",
+    .gguf_architecture = "qwen3vlmoe",
+    .defaults = R"({"vocab_size": 151936, "hidden_size": 2048, "intermediate_size": 5632,
+                    "num_hidden_layers": 24, "num_attention_heads": 16, "num_key_value_heads": 16,
+                    "max_position_embeddings": 128000, "rope_theta": 500000,
+                    "moe_intermediate_size": 1408, "num_experts_per_tok": 4, "num_experts": 60})",
+    .keys = kQwen3VlMoeKeys,
+    .reads_attention_bias = true,
+    .finish_hf_config = read_qwen3_vl,
+    .gguf_keys = kQwen3VlMoeGgufKeys,
+    .finish_gguf_config = read_qwen3_gguf,
+    .experts = {.are_transposed = true},
     .qk_norm = QkNorm::kHead};
 
 }  // namespace pagoda
