@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Writes a GGUF checkpoint of a real one's shape with random weights, to be timed and never to be read.
 
-  bench/random_checkpoint.py OUT.gguf [--shape qwen3-0.6b|gemma3-1b|qwen3-30b-a3b-16] [--seed N]
+  bench/random_checkpoint.py OUT.gguf [--shape qwen3-0.6b|gemma3-1b|qwen3-30b-a3b-16|gpt-oss-20b] [--seed N]
 
 Weights have a deviation of about 0.02 (a mixture's embedding 1) and norms are 1, so that every value on the way stays
 finite. Those of dense shapes are BF16. qwen3-30b-a3b-16 has 16 of the 48 layers of Qwen3-30B-A3B in Q4_0, the head in
-Q6_K, and takes 6.1 GB. The vocabulary is whole and valid, a byte-level BPE whose tokens beyond the 256 bytes are fillers.
-Needs numpy.
+Q6_K, and takes 6.1 GB. gpt-oss-20b is whole, with experts in MXFP4 and other matrices in Q8_0: 12.1 GB. The vocabulary
+is whole and valid, a byte-level BPE whose tokens beyond the 256 bytes are fillers. Needs numpy.
 """
 
 import argparse
@@ -34,12 +34,18 @@ class ModelShape(NamedTuple):
     vocab: int = 151936
     context: int = 40960
     delta_norms: tuple[str, ...] = ()  # of what a block adds
-    window: int = 0  # of five layers of six
+    window: int = 0  # of layers by the architecture's pattern
     experts: int = 0
     chosen_experts: int = 0
     expert_width: int = 0
     weights: str = "BF16"  # the format of all matrices but the next
+    expert_weights: str = ""  # of experts' matrices; empty: as the others
     head: str = ""  # of the output projection; empty: it is the embedding
+    mlp_norm: str = "ffn_norm"
+    norms_heads: bool = True  # of queries and keys
+    has_biases: bool = False  # of all matrices but the head
+    has_sinks: bool = False
+    yarn_factor: float = 0  # of a context of 4096; 0: none
 
 
 SHAPES = {
@@ -49,6 +55,11 @@ SHAPES = {
     ),
     "qwen3-30b-a3b-16": ModelShape(
         "qwen3moe", 2048, 16, 32, 4, 128, 6144, experts=128, chosen_experts=8, expert_width=768, weights="Q4_0", head="Q6_K"
+    ),
+    "gpt-oss-20b": ModelShape(
+        "gpt-oss", 2880, 24, 64, 8, 64, 2880, 201088, 131072, window=128, experts=32, chosen_experts=4, expert_width=2880,
+        weights="Q8_0", expert_weights="MXFP4", head="Q8_0", mlp_norm="post_attention_norm", norms_heads=False,
+        has_biases=True, has_sinks=True, yarn_factor=32.0,
     ),
 }
 
@@ -67,8 +78,12 @@ FORMATS = {
     "Q4_0": Format(2, 32, 18, 0, 0.0046),
     "Q8_0": Format(8, 32, 34, 0, 0.00027),
     "Q6_K": Format(14, 256, 210, 208, 0.000015),
+    "MXFP4": Format(39, 32, 17),
 }
 
+
+# The exponents of MXFP4 with which random codes deviate by DEVIATION: the least, and the first beyond.
+MXFP4_EXPONENTS = (119, 121)
 
 # Bytes of two codes, of which code 0 has become 8.
 CENTRED = numpy.array([(low or 8) | (high or 8) << 4 for high in range(16) for low in range(16)], numpy.uint8)
@@ -115,15 +130,18 @@ def tensors_of(shape):
             ("attn_q", (q_dim, shape.hidden)),
             ("attn_k", (kv_dim, shape.hidden)),
             ("attn_v", (kv_dim, shape.hidden)),
-            ("attn_q_norm", (shape.head_dim,)),
-            ("attn_k_norm", (shape.head_dim,)),
+            *((name, (shape.head_dim,)) for name in ("attn_q_norm", "attn_k_norm") if shape.norms_heads),
+            *((name, (shape.heads,)) for name in ("attn_sinks",) if shape.has_sinks),
             ("attn_output", (shape.hidden, q_dim)),
-            ("ffn_norm", (shape.hidden,)),
+            (shape.mlp_norm, (shape.hidden,)),
             *mlp_of(shape),
             *((name, (shape.hidden,)) for name in shape.delta_norms),
         ):
+            weights = shape.expert_weights if shape.expert_weights and name.endswith("_exps") else shape.weights
             is_float32 = len(extents) == 1 or name == "ffn_gate_inp"
-            yield Tensor(f"blk.{layer}.{name}.weight", extents, "F32" if is_float32 else shape.weights)
+            yield Tensor(f"blk.{layer}.{name}.weight", extents, "F32" if is_float32 else weights)
+            if shape.has_biases and len(extents) > 1:
+                yield Tensor(f"blk.{layer}.{name}.bias", extents[:-1], "F32", 0.0)
     yield Tensor("output_norm.weight", (shape.hidden,), "F32")
     if shape.head:
         yield Tensor("output.weight", (shape.vocab, shape.hidden), shape.head)
@@ -188,6 +206,10 @@ def metadata_of(shape):
     }
     if shape.window:
         own["attention.sliding_window"] = shape.window
+    if shape.yarn_factor:
+        own["rope.scaling.type"] = "yarn"
+        own["rope.scaling.factor"] = shape.yarn_factor
+        own["rope.scaling.original_context_length"] = 4096
     if shape.experts:
         own["expert_count"] = shape.experts
         own["expert_used_count"] = shape.chosen_experts
@@ -220,6 +242,9 @@ def blocks_of(form, count, deviation, random):
     blocks = numpy.frombuffer(random.bytes(count * form.num_bytes), numpy.uint8).reshape(count, form.num_bytes).copy()
     if form is FORMATS["Q4_0"]:  # codes of four bits minus 8, where -8 would have no counterpart
         blocks[:, 2:] = CENTRED[blocks[:, 2:]]
+    if form is FORMATS["MXFP4"]:
+        blocks[:, 0] = random.integers(*MXFP4_EXPONENTS, count)
+        return blocks
     scales = (random.uniform(0.5, 1.5, count) * form.scale * deviation / DEVIATION).astype(numpy.float16)
     blocks[:, form.scale_at : form.scale_at + 2] = scales.view(numpy.uint8).reshape(count, 2)
     return blocks
@@ -227,8 +252,8 @@ def blocks_of(form, count, deviation, random):
 
 def write_values(file, tensor, random):
     form = FORMATS[tensor.format]
-    if len(tensor.shape) == 1:
-        file.write(numpy.ones(tensor.shape, numpy.float32).tobytes())
+    if len(tensor.shape) == 1 or tensor.deviation == 0:
+        file.write(numpy.full(tensor.shape, 1 if tensor.deviation else 0, numpy.float32).tobytes())
         return
     left = tensor.num_bytes // form.num_bytes
     while left > 0:

@@ -50,7 +50,10 @@ def test_the_checkpoint_is_a_function_of_its_seed(checkpoint, tmp_path):
     assert (tmp_path / "0.gguf").read_bytes() == checkpoint.read_bytes() != (tmp_path / "1.gguf").read_bytes()
 
 
-@pytest.mark.parametrize(("shape", "parameters"), [("qwen3-0.6b", 596_049_920), ("qwen3-30b-a3b-16", 10_592_262_144)])
+FULL_SHAPES = [("qwen3-0.6b", 596_049_920), ("qwen3-30b-a3b-16", 10_592_262_144), ("gpt-oss-20b", 20_914_757_184)]
+
+
+@pytest.mark.parametrize(("shape", "parameters"), FULL_SHAPES)
 def test_the_full_shape_has_the_parameters_of_its_name(shape, parameters):
     assert sum(tensor.num_values for tensor in random_checkpoint.tensors_of(random_checkpoint.SHAPES[shape])) == parameters
 
@@ -60,11 +63,19 @@ def test_pagoda_counts_the_experts_that_a_mixture_reads(tmp_path):
                                                                  experts=8, chosen_experts=2, expert_width=64, vocab=400)
     random_checkpoint.write_checkpoint(tmp_path / "mixture.gguf", shape)
     command = [os.environ["PAGODA_BINARY"], "bench", "latency", tmp_path / "mixture.gguf", "--device", "cpu", "--threads", "1",
-               "--input-len", "8", "--output-len", "8", "--json"]
+               "--input-len", "8", "--output-len", "64", "--json"]
     said = [json.loads(subprocess.run([*command, "--batch-size", size], capture_output=True, check=True).stdout)
             for size in ("1", "8")]
     alone, together = (figures["read_gb_per_s"] * figures["decode_s"] for figures in said)
     assert alone < together < 8 * alone
+
+
+def test_gpt_oss_answers_in_mxfp4(tmp_path):
+    shape = random_checkpoint.SHAPES["gpt-oss-20b"]._replace(hidden=128, layers=2, heads=4, kv_heads=2, intermediate=96, experts=4,
+                                                             chosen_experts=2, expert_width=96, vocab=400)
+    random_checkpoint.write_checkpoint(tmp_path / "m.gguf", shape)
+    turn = vs_llama_cpp.Pagoda(os.environ["PAGODA_BINARY"], 1).measure(tmp_path / "m.gguf", PROMPT)
+    assert turn.tokens_per_s["prefill"] > 0 and turn.tokens_per_s["decode"] > 0
 
 
 @pytest.fixture
