@@ -18,6 +18,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "backend/cpu/panel_format.h"
 #include "backend/cpu/prefetch_level.h"
@@ -40,8 +41,9 @@ struct ActivationLayout {
   // powers of two. With it the sum of a block's products fits in 32 bits.
   int largest_integer = 32767;
   bool is_nibbles = false;  // bytes of x are in the order for codes of four bits, else of eight
-  // Tiles of at least so many rows store 16-bit integers as planes of bytes; 0: no tile does.
+  // Tiles of so many rows store 16-bit integers as planes of bytes; least 0: no tile does.
   int least_plane_rows = 0;
+  int most_plane_rows = std::numeric_limits<int>::max();
   // Whether tiles without planes store each integer as two words: its high byte, and its low byte.
   bool is_split = false;
   // The constant that is added to codes to make them unsigned bytes, which are multiplied with

@@ -93,16 +93,13 @@ PAGODA_INLINE void read_affine(const PanelProduct& product, const std::byte* pan
 }
 
 // Reads the exponents of a unit's scales, which are powers of two: 2^(exponent - 128). Those of
-// exponents 0 and 1 are subnormal numbers.
+// exponents 0 and 1, and twice that of 0, are subnormal numbers.
 PAGODA_INLINE void read_exponents(const std::byte* panel, std::int64_t unit,
                                   GroupNumbers<PanelKind::kMXFP4>& numbers) {
   const __m512i exponents = _mm512_cvtepu8_epi32(load_bytes(panel + unit * kPanelColumns));
-  const __m512i normal =
-      _mm512_slli_epi32(_mm512_sub_epi32(exponents, _mm512_set1_epi32(1)), kMantissaBits);
-  const __m512i half_of_least = _mm512_set1_epi32(1 << (kMantissaBits - 2));
-  const __mmask16 is_small = _mm512_cmplt_epu32_mask(exponents, _mm512_set1_epi32(2));
-  numbers.scales[0] =
-      _mm512_castsi512_ps(_mm512_mask_sllv_epi32(normal, is_small, half_of_least, exponents));
+  const __m512i twice = _mm512_max_epu32(_mm512_slli_epi32(exponents, kMantissaBits),
+                                         _mm512_set1_epi32(1 << (kMantissaBits - 1)));
+  numbers.scales[0] = _mm512_mul_ps(_mm512_castsi512_ps(twice), _mm512_set1_ps(0.5f));
 }
 
 // Reads the exponents of powers, less the least exponent of each column.

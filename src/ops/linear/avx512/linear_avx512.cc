@@ -31,6 +31,7 @@ class FewRowsTile {
  public:
   using Loops = TileLoops<kKind, kRounding>;
   static constexpr int kUnitBytes = Loops::kFormat.group_bytes() / Loops::kUnitsOfGroup;
+  static constexpr bool kHasPlanes = meets_planes(kKind);
 
   // The lines of a block, or of a unit if blocks are shorter.
   static constexpr int kLines = (kUnitBytes * Loops::kUnitsOfBlock + kLineBytes - 1) / kLineBytes;
@@ -57,7 +58,11 @@ class FewRowsTile {
       for (int unit = 0; unit < Loops::kUnitsOfGroup; unit += Loops::kUnitsOfBlock) {
         for_all<Loops::kBlocksOfUnit>([&](auto block) PAGODA_FLATTEN {
           __m512i s[kRows][1];
-          sum_block<decltype(block)::kValue>(reader, {group, unit, product.prefetch}, x, rows, s);
+          // The odd units of planes lie behind the even ones of the first row.
+          const bool is_odd = kHasPlanes && units_done % 2 == 1;
+          sum_block<decltype(block)::kValue>(reader, {group, unit, product.prefetch},
+                                             is_odd ? x - kRows * Loops::kRowBytes + kUnit : x,
+                                             rows, s);
           const int at = unit / Loops::kUnitsOfBlock * Loops::kBlocksOfUnit + block;
           add_block<Loops>(numbers, at, s, rows, sums);
           next_block<Loops, kRows>(rows);
@@ -106,6 +111,7 @@ class FewRowsTile {
                                                          x + unit * kRows * Loops::kRowBytes, s);
       });
     } else {
+      if constexpr (kHasPlanes) return sum_levels(units, x, rows, s);
       FewRowsBlock<kKind, kRows> sums(rows.sums);
       if constexpr (Loops::kFormat.low_bits == 16) {
         add_words(reader, units, x, sums);
@@ -117,6 +123,32 @@ class FewRowsTile {
       }
       for_all<kRows>([&](auto r) PAGODA_FLATTEN { s[r][0] = sums.sum(r); });
     }
+  }
+
+  // Computes the exact sums over a unit whose codes are levels. A level is raised to an unsigned byte
+  // and multiplied with the high and the low bytes of x.
+  PAGODA_INLINE static void sum_levels(const UnitsAt& units, const std::byte* x,
+                                       const RowNumbers& rows, __m512i (&s)[kRows][1]) {
+    constexpr int kPlaneBytes = kPlaneDepth * kRows;
+    __m512i highs[kRows], lows[kRows];
+    for_all<kRows>([&](auto r) PAGODA_FLATTEN {
+      const __m512 raised_by = _mm512_set1_ps(-static_cast<float>(byte_offset(kKind)));
+      highs[r] = _mm512_setzero_si512();
+      lows[r] = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_set1_ps(rows.sums[r]), raised_by));
+    });
+    for_steps<0>(units, [&](auto, auto step, auto* low, auto* high) PAGODA_FLATTEN {
+      if constexpr (decltype(step)::kValue % 2 == 1) return;
+      constexpr int kWord = decltype(step)::kValue / 2;
+      const __m512i codes = code_bytes<kKind, kWord>(low, high);
+      for_all<kRows>([&](auto r) PAGODA_FLATTEN {
+        const std::byte* at = x + r * kPlaneDepth + 4 * kWord;
+        highs[r] = _mm512_dpbusd_epi32(highs[r], codes, broadcast_word(at));
+        lows[r] = _mm512_dpbusd_epi32(lows[r], codes, broadcast_word(at + kPlaneBytes));
+      });
+    });
+    for_all<kRows>([&](auto r) PAGODA_FLATTEN {
+      s[r][0] = _mm512_add_epi32(_mm512_slli_epi32(highs[r], 8), lows[r]);
+    });
   }
 
   // Adds a block of sixteen-bit codes, one line per step. The loop is not unrolled fully: with
@@ -206,6 +238,12 @@ bool layout_of(PanelKind kind, ActivationLayout& layout) {
     layout.has_exact_sums = has_integer_minima(kind);
     if (!layout.has_exact_sums) layout.largest_integer = kSuperLargest;
     layout.span = kSuperGroup;
+  }
+  if (meets_planes(kind)) {
+    layout.largest_integer = kPlanesLargest;
+    layout.is_nibbles = true;
+    layout.least_plane_rows = 1;
+    layout.most_plane_rows = 2;
   }
   if (kind == PanelKind::kInt14) {
     layout.largest_integer = kPowersLargest;

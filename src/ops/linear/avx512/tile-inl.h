@@ -40,7 +40,8 @@ constexpr int kPlanesLargest = 32000;  // not above 127 * 256 + 127
 
 // Returns whether tiles of that many rows store x as planes of bytes.
 PAGODA_INLINE bool has_planes(const ActivationLayout& layout, int tile_rows) {
-  return layout.least_plane_rows > 0 && tile_rows >= layout.least_plane_rows;
+  return layout.least_plane_rows > 0 && tile_rows >= layout.least_plane_rows &&
+         tile_rows <= layout.most_plane_rows;
 }
 // Returns whether tiles of that many rows are split (above).
 PAGODA_INLINE bool is_split(const ActivationLayout& layout, int tile_rows) {
