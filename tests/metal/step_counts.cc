@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <random>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -31,24 +33,66 @@ constexpr int kExperts = 4;
 constexpr int kWarmSteps = 8;
 constexpr int kSteps = 64;
 
+enum class Mlps { kDense, kExperts, kBoth };  // of a qwen3, a qwen3_moe, and a gemma4_text
+
 struct StepModel {
   int num_layers = 0;
-  bool has_experts = false;
+  Mlps mlps = Mlps::kDense;
 };
 
-// Writes a random qwen3, or qwen3_moe, with matrices in bfloat16.
+// Writes the config of a model, except the keys that all have.
+std::string own_keys(Mlps mlps) {
+  constexpr const char* kRope = R"("rope_theta": 1000000.0)";
+  if (mlps == Mlps::kDense) return fmt::format(R"("model_type": "qwen3", {})", kRope);
+  const std::string experts =
+      fmt::format(R"("num_experts": {}, "moe_intermediate_size": {})", kExperts, kIntermediate);
+  if (mlps == Mlps::kExperts) {
+    return fmt::format(R"("model_type": "qwen3_moe", "num_experts_per_tok": 2, {}, {})", experts,
+                       kRope);
+  }
+  return fmt::format(
+      R"("model_type": "gemma4_text", "enable_moe_block": true, "top_k_experts": 2, {},
+      "hidden_size_per_layer_input": 0, "global_head_dim": {})",
+      experts, kHeadDim);
+}
+
+using AddTensor = std::function<void(const std::string& name, const Shape& shape)>;
+
+void add_mlp(const std::string& prefix, const AddTensor& add) {
+  add(prefix + "gate_proj.weight", {kIntermediate, kHidden});
+  add(prefix + "up_proj.weight", {kIntermediate, kHidden});
+  add(prefix + "down_proj.weight", {kHidden, kIntermediate});
+}
+
+// Adds what a layer has behind its attention.
+void add_mlps(Mlps mlps, const std::string& layer, const AddTensor& add) {
+  if (mlps != Mlps::kExperts) add_mlp(layer + "mlp.", add);
+  if (mlps == Mlps::kExperts) {
+    add(layer + "mlp.gate.weight", {kExperts, kHidden});
+    for (int expert = 0; expert < kExperts; ++expert)
+      add_mlp(fmt::format("{}mlp.experts.{}.", layer, expert), add);
+  }
+  if (mlps != Mlps::kBoth) return;
+  for (const char* norm :
+       {"pre_feedforward_layernorm", "pre_feedforward_layernorm_2", "post_feedforward_layernorm",
+        "post_feedforward_layernorm_1", "post_feedforward_layernorm_2"})
+    add(layer + norm + ".weight", {kHidden});
+  add(layer + "router.proj.weight", {kExperts, kHidden});
+  add(layer + "router.scale", {kHidden});
+  add(layer + "router.per_expert_scale", {kExperts});
+  add(layer + "experts.gate_up_proj", {kExperts, 2 * kIntermediate, kHidden});
+  add(layer + "experts.down_proj", {kExperts, kHidden, kIntermediate});
+}
+
+// Writes a random model with matrices in bfloat16.
 void write_checkpoint(const testing::TemporaryFolder& folder, const StepModel& model) {
   std::ofstream(folder / "config.json") << fmt::format(
-      R"({{"model_type": "{}", "vocab_size": {}, "hidden_size": {}, "intermediate_size": {},
+      R"({{{}, "vocab_size": {}, "hidden_size": {}, "intermediate_size": {},
       "num_hidden_layers": {}, "num_attention_heads": {}, "num_key_value_heads": {}, "head_dim": {},
-      "max_position_embeddings": 1024, "rms_norm_eps": 1e-6, "rope_theta": 1000000.0,
-      "tie_word_embeddings": true, "eos_token_id": 1{}}})",
-      model.has_experts ? "qwen3_moe" : "qwen3", kVocab, kHidden, kIntermediate, model.num_layers,
-      kHeads, kKvHeads, kHeadDim,
-      model.has_experts ? fmt::format(R"(, "num_experts": {}, "num_experts_per_tok": 2,
-                                      "moe_intermediate_size": {})",
-                                      kExperts, kIntermediate)
-                        : "");
+      "max_position_embeddings": 1024, "rms_norm_eps": 1e-6,
+      "tie_word_embeddings": true, "eos_token_id": 1}})",
+      own_keys(model.mlps), kVocab, kHidden, kIntermediate, model.num_layers, kHeads, kKvHeads,
+      kHeadDim);
   std::mt19937 random(3);
   std::normal_distribution<float> normal(0, 0.06f);
   testing::SafetensorsWriter writer;
@@ -69,14 +113,7 @@ void write_checkpoint(const testing::TemporaryFolder& folder, const StepModel& m
     add(layer + "self_attn.k_proj.weight", {kKvHeads * kHeadDim, kHidden});
     add(layer + "self_attn.v_proj.weight", {kKvHeads * kHeadDim, kHidden});
     add(layer + "self_attn.o_proj.weight", {kHidden, kHeads * kHeadDim});
-    if (model.has_experts) add(layer + "mlp.gate.weight", {kExperts, kHidden});
-    for (int expert = 0; expert < (model.has_experts ? kExperts : 1); ++expert) {
-      const std::string mlp =
-          model.has_experts ? fmt::format("{}mlp.experts.{}.", layer, expert) : layer + "mlp.";
-      add(mlp + "gate_proj.weight", {kIntermediate, kHidden});
-      add(mlp + "up_proj.weight", {kIntermediate, kHidden});
-      add(mlp + "down_proj.weight", {kHidden, kIntermediate});
-    }
+    add_mlps(model.mlps, layer, add);
   }
   writer.write(folder / "model.safetensors");
 }
@@ -210,13 +247,13 @@ namespace {
 
 void print_step(const StepModel& model, int num_seqs, float temperature) {
   const StepFigures whole = measure(model, num_seqs, temperature);
-  const StepFigures half =
-      measure({model.num_layers / 2, model.has_experts}, num_seqs, temperature);
+  const StepFigures half = measure({model.num_layers / 2, model.mlps}, num_seqs, temperature);
   const double half_of_layers = model.num_layers / 2.0;
+  constexpr std::string_view kTitles[] = {"", "experts, ", "both, "};
   fmt::print(
       "{:<26}{:>5.0f}{:>7.0f}{:>9.2f}{:>12.1f}{:>9.2f}{:>10.1f}{:>10.2f}{:>9.2f}{:>10.0f}{:>13.0f}"
       "\n",
-      fmt::format("{}{} seqs, {}", model.has_experts ? "experts, " : "", num_seqs,
+      fmt::format("{}{} seqs, {}", kTitles[static_cast<int>(model.mlps)], num_seqs,
                   temperature > 0 ? "drawn" : "greedy"),
       whole.launches, whole.results, (whole.results - half.results) / half_of_layers,
       whole.dispatches, (whole.dispatches - half.dispatches) / half_of_layers, whole.barriers,
@@ -229,7 +266,7 @@ void print_step_counts() {
   fmt::print(
       "\nA decode step of a qwen3 of {} layers: hidden {}, {} heads on {} of {}, vocabulary {}; "
       "and "
-      "of one with {} experts\n"
+      "of one with {} experts, and of a gemma4_text with both\n"
       "Nodes are arrays that ops make; a layer's are the difference to a model of half the "
       "layers.\n"
       "Processor time of the engine's thread: of building the graph, and of that, MLX's evaluation "
@@ -242,7 +279,8 @@ void print_step_counts() {
   for (const int num_seqs : {1, 8}) {
     for (const float temperature : {0.0f, 1.0f})
       print_step({.num_layers = kLayers}, num_seqs, temperature);
-    print_step({.num_layers = kLayers, .has_experts = true}, num_seqs, 0);
+    for (const Mlps mlps : {Mlps::kExperts, Mlps::kBoth})
+      print_step({.num_layers = kLayers, .mlps = mlps}, num_seqs, 0);
   }
 }
 
