@@ -24,7 +24,6 @@ CLANG = os.environ["PAGODA_CLANG"]
 FLAGS = os.environ["PAGODA_METAL_FLAGS"].split()  # of traced builds
 KERNELS = pathlib.Path(os.environ["PAGODA_METAL_KERNELS"])  # the folder of traced builds of the right kernels
 NEEDED = {  # other ops' kernels, by the cases of an op
-    "add_rms_norm": ("rms_norm",),
     "apply_penalties": ("count_tokens",),
     "expert_gated_linear": ("group_by_expert", "select_rows"),
     "expert_linear": ("group_by_expert",),

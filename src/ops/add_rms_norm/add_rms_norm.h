@@ -20,8 +20,7 @@ struct AddRmsNormResult {
 };
 
 // Computes sum = sum_factor * (x + delta_factor * rms_norm(delta, delta_norm)) and normed =
-// rms_norm(sum, weight). Saves a read of the residual stream and a launch for each norm. (For the
-// norm of delta this holds on native backends only.)
+// rms_norm(sum, weight). Saves a read of the residual stream and a launch for each norm.
 //   x, delta  [tokens, dim]
 //   weight    [dim] float32, or undefined: normed is sum
 AddRmsNormResult add_rms_norm(Exec& exec, const Tensor& x, const Tensor& delta,

@@ -9,6 +9,7 @@ struct AddRmsNormParameters {
   int rows_per_group;  // rows of a threadgroup
   int is_aligned;      // whether every row of x and delta begins at a multiple of 16 bytes
   int is_normed;       // 0: only the sum is written
+  int norms_delta;     // whether delta is normed before it is added
   float delta_factor;
   float sum_factor;
   float eps;
