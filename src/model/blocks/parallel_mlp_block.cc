@@ -36,18 +36,22 @@ BlockSpec block_spec(const ModelConfig& config, const ParallelMlpConfig& mlp, in
 }
 
 Result<ParallelMlpBlock> load_block(const BlockSource& source, const ParallelMlpConfig& mlp) {
+  const auto load = [&source](VectorRole role) {
+    const VectorSpec& norm = *source.spec.vector(role);
+    return load_norm(source.exec, source.checkpoint, norm.name + ".weight", norm.dim,
+                     source.config.norm_offset);
+  };
   ParallelMlpBlock block;
   PAGODA_ASSIGN_OR_RETURN(block.dense, load_block(source, mlp.dense));
-  PAGODA_ASSIGN_OR_RETURN(block.dense_delta_norm, load_vector(source, VectorRole::kDenseDeltaNorm));
+  PAGODA_ASSIGN_OR_RETURN(block.dense_delta_norm, load(VectorRole::kDenseDeltaNorm));
   // The router's norm has no weights, but its result is multiplied by the scale and a constant.
   PAGODA_ASSIGN_OR_RETURN(std::vector<float> scale, read_vector(source, VectorRole::kRouterScale));
   const float root = 1 / std::sqrt(static_cast<float>(source.config.hidden_size));
   for (float& value : scale) value *= root;
   block.router_norm = source.exec.upload<float>(scale, {source.config.hidden_size});
-  PAGODA_ASSIGN_OR_RETURN(block.experts_norm, load_vector(source, VectorRole::kExpertsNorm));
+  PAGODA_ASSIGN_OR_RETURN(block.experts_norm, load(VectorRole::kExpertsNorm));
   PAGODA_ASSIGN_OR_RETURN(block.experts, load_block(source, mlp.experts));
-  PAGODA_ASSIGN_OR_RETURN(block.experts_delta_norm,
-                          load_vector(source, VectorRole::kExpertsDeltaNorm));
+  PAGODA_ASSIGN_OR_RETURN(block.experts_delta_norm, load(VectorRole::kExpertsDeltaNorm));
   return block;
 }
 
