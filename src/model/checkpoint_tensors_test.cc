@@ -111,6 +111,9 @@ TEST(CheckpointTensorsTest, OneThatNothingReadsIsRefusedByName) {
       {"tiny-qwen3-moe", "model.layers.0.mlp.gate_proj.weight"},
       {"tiny-granitemoe", "model.layers.0.block_sparse_moe.experts.0.gate_proj.weight"},
       {"tiny-glm4-moe", "model.layers.0.mlp.gate.e_score_correction_bias"},
+      {"tiny-gemma4-moe", "model.layers.0.router.proj.bias"},
+      {"tiny-gemma4-moe", "model.layers.0.router.norm.weight"},
+      {"tiny-gemma4-moe", "model.layers.0.experts.switch_glu.gate_proj.weight"},
   };
   for (const auto& [model, extra] : extras) {
     const Status status = check_with(model, extra);

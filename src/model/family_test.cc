@@ -45,6 +45,22 @@ TEST(LlamaTensorNames, KeepWhatTheyDoNotKnow) {
   }
 }
 
+TEST(Gemma4TensorNames, ScalesAreTensorsOfOtherModules) {
+  const std::pair<const char*, const char*> pairs[] = {
+      {"blk.7.ffn_gate_inp.weight", "model.layers.7.router.proj.weight"},
+      {"blk.7.ffn_gate_inp.scale", "model.layers.7.router.scale"},
+      {"blk.7.ffn_down_exps.weight", "model.layers.7.experts.down_proj.weight"},
+      {"blk.7.ffn_down_exps.scale", "model.layers.7.router.per_expert_scale"},
+      {"blk.7.post_ffw_norm_1.weight", "model.layers.7.post_feedforward_layernorm_1.weight"},
+  };
+  for (const auto& [gguf, canonical] : pairs) {
+    EXPECT_EQ(kGemma4.gguf_tensor_names->canonical_of(gguf), canonical);
+    EXPECT_EQ(kGemma4.gguf_tensor_names->gguf_of(canonical), gguf);
+  }
+  EXPECT_EQ(kGemma4.gguf_tensor_names->canonical_of("blk.7.attn_norm"), "blk.7.attn_norm");
+  EXPECT_EQ(kGemma4.gguf_tensor_names->gguf_of("model.layers.7.layer_scalar"), "");
+}
+
 TEST(FamilyTest, EveryOneIsFoundByItsNames) {
   for (const Family* family : families()) {
     EXPECT_EQ(find_family(family->model_type), family);

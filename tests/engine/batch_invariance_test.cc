@@ -270,7 +270,8 @@ INSTANTIATE_TEST_SUITE_P(
     Tiny, BatchInvarianceOfTinyModels,
     ::testing::Combine(::testing::ValuesIn(built_backends()),
                        ::testing::Values("tiny-llama", "tiny-mistral", "tiny-gemma2", "tiny-gemma4",
-                                         "tiny-phi3", "tiny-qwen3-moe", "tiny-glm4-moe")),
+                                         "tiny-phi3", "tiny-qwen3-moe", "tiny-glm4-moe",
+                                         "tiny-gemma4-moe")),
     [](const auto& info) {
       std::string model = std::get<1>(info.param).substr(std::string_view("tiny-").size());
       std::replace(model.begin(), model.end(), '-', '_');

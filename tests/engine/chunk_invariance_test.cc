@@ -124,13 +124,13 @@ TEST_P(ChunkInvariance, BatchesChunksBlocksAndThreadsChangeNoBit) {
                          130);
 }
 
-INSTANTIATE_TEST_SUITE_P(Tiny, ChunkInvariance,
-                         ::testing::Combine(::testing::ValuesIn(built_backends()),
-                                            ::testing::Values("tiny-llama", "tiny-mistral",
-                                                              "tiny-qwen3", "tiny-gemma2",
-                                                              "tiny-gemma4", "tiny-phi3",
-                                                              "tiny-qwen3-moe", "tiny-glm4-moe")),
-                         [](const auto& info) { return name_of(info.param); });
+INSTANTIATE_TEST_SUITE_P(
+    Tiny, ChunkInvariance,
+    ::testing::Combine(::testing::ValuesIn(built_backends()),
+                       ::testing::Values("tiny-llama", "tiny-mistral", "tiny-qwen3", "tiny-gemma2",
+                                         "tiny-gemma4", "tiny-phi3", "tiny-qwen3-moe",
+                                         "tiny-glm4-moe", "tiny-gemma4-moe")),
+    [](const auto& info) { return name_of(info.param); });
 
 // Models with several cache groups: with quantised layers beside bfloat16 windows, or all
 // quantised.

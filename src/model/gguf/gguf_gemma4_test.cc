@@ -82,6 +82,47 @@ TEST(GgufGemma4Test, ReadsTheE4BsHeader) {
   }
 }
 
+// Gives a file experts, and their routers to the layers `sparse`.
+Gemma4File& add_experts(Gemma4File& file, const std::vector<int>& sparse) {
+  file.set_own("expert_count", 8u).set_own("expert_used_count", 2u);
+  file.set_own("expert_feed_forward_length", 48u);
+  for (const int layer : sparse) {
+    file.tensor(fmt::format("blk.{}.ffn_gate_inp.weight", layer), {8, kHidden});
+    file.tensor(fmt::format("blk.{}.ffn_gate_inp.scale", layer), {kHidden});
+  }
+  return file;
+}
+
+TEST(GgufGemma4Test, LayersWithARouterHaveExpertsBesideTheirMlp) {
+  Gemma4File file;
+  file.set_own("feed_forward_length", std::vector<std::int32_t>{112, 64, 32});
+  const auto config = add_experts(file, {0, 2}).read();
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  EXPECT_EQ(config->layers[1].mlp, MlpConfig(DenseMlpConfig{.intermediate_size = 64}));
+  for (const int layer : {0, 2}) {
+    const auto& mlp = std::get<ParallelMlpConfig>(config->layers[layer].mlp);
+    EXPECT_EQ(mlp.dense.intermediate_size, layer == 0 ? 112 : 32);
+    EXPECT_EQ(mlp.experts, (ExpertsConfig{.num_experts = 8,
+                                          .intermediate_size = 48,
+                                          .rule = {.num_chosen = 2, .is_normalised = true},
+                                          .has_expert_scales = true}));
+  }
+}
+
+TEST(GgufGemma4Test, KeysOfExpertsAreChecked) {
+  const std::tuple<const char*, std::uint32_t, const char*> wrong[] = {
+      {"expert_count", 513, "expert_count: expected 0 to 512, got 513"},
+      {"expert_used_count", 9, "expert_used_count: expected 1 to 8, got 9"},
+      {"expert_feed_forward_length", 0, "expert_feed_forward_length: expected 1 to"},
+      {"expert_gating_func", 2, "gemma4.expert_gating_func"},
+  };
+  for (const auto& [key, value, message] : wrong) {
+    Gemma4File file;
+    add_experts(file, {0, 1, 2}).set_own(key, value);
+    EXPECT_THAT(file.read().status().message(), HasSubstr(message));
+  }
+}
+
 TEST(GgufGemma4Test, KeysAreChecked) {
   const std::tuple<const char*, std::uint32_t, const char*> wrong[] = {
       {"attention.value_length_swa", 8, "value_length_swa: 8 in heads of 16 is not supported"},

@@ -222,6 +222,62 @@ TEST(HfConfigTest, Gemma4sLastLayerSeesAll) {
               ElementsAre(8, 8, 0));
 }
 
+// The config of google/gemma-4-26B-A4B-it, without its towers.
+TEST(HfConfigTest, ReadsGemma4sMixture) {
+  const json rope{
+      {"full_attention",
+       {{"partial_rotary_factor", 0.25}, {"rope_theta", 1000000.0}, {"rope_type", "proportional"}}},
+      {"sliding_attention", {{"rope_theta", 10000.0}, {"rope_type", "default"}}}};
+  const json text{{"model_type", "gemma4_text"},
+                  {"attention_k_eq_v", true},
+                  {"enable_moe_block", true},
+                  {"final_logit_softcapping", 30.0},
+                  {"global_head_dim", 512},
+                  {"head_dim", 256},
+                  {"hidden_activation", "gelu_pytorch_tanh"},
+                  {"hidden_size", 2816},
+                  {"hidden_size_per_layer_input", 0},
+                  {"intermediate_size", 2112},
+                  {"max_position_embeddings", 262144},
+                  {"moe_intermediate_size", 704},
+                  {"num_attention_heads", 16},
+                  {"num_experts", 128},
+                  {"num_global_key_value_heads", 2},
+                  {"num_hidden_layers", 30},
+                  {"num_key_value_heads", 8},
+                  {"num_kv_shared_layers", 0},
+                  {"rope_parameters", rope},
+                  {"sliding_window", 1024},
+                  {"top_k_experts", 8}};
+  const auto config = parse({{"model_type", "gemma4"}, {"text_config", text}});
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  EXPECT_EQ(config->num_layers(), 30);
+  const ExpertsConfig experts = {.num_experts = 128,
+                                 .intermediate_size = 704,
+                                 .rule = {.num_chosen = 8, .is_normalised = true},
+                                 .has_expert_scales = true};
+  const MlpConfig expected =
+      ParallelMlpConfig{.dense = {.intermediate_size = 2112}, .experts = experts};
+  for (const LayerConfig& layer : config->layers) EXPECT_EQ(layer.mlp, expected);
+  EXPECT_EQ(config->num_idle_parameters(), std::int64_t{30} * 120 * 3 * 704 * 2816);
+}
+
+TEST(HfConfigTest, Gemma4sExpertsAreOffUnlessTheConfigSaysOtherwise) {
+  const json sizes{{"num_experts", 8}, {"top_k_experts", 2}, {"moe_intermediate_size", 48}};
+  const auto off = parse(with(gemma4_config(), sizes));
+  ASSERT_TRUE(off.ok()) << off.status().message();
+  EXPECT_EQ(off->num_idle_parameters(), 0);
+  const json both{
+      {"enable_moe_block", true}, {"num_kv_shared_layers", 3}, {"use_double_wide_mlp", true}};
+  const auto on = parse(with(with(gemma4_config(), sizes), both));
+  ASSERT_TRUE(on.ok()) << on.status().message();
+  for (int i = 0; i < on->num_layers(); ++i) {
+    const auto& mlp = std::get<ParallelMlpConfig>(on->layers[i].mlp);
+    EXPECT_EQ(mlp.dense.intermediate_size, i < 3 ? 112 : 224) << i;
+    EXPECT_EQ(mlp.experts.intermediate_size, 48) << i;
+  }
+}
+
 TEST(HfConfigTest, Gemma3sTowerDoesNotBendItsLogits) {
   const json text = with(without(base_config("gemma3_text"), "hidden_act"), {{"head_dim", 16}});
   const auto tower = [&](const json& changes) {
