@@ -7,7 +7,9 @@
 namespace pagoda {
 namespace {
 
-constexpr float kErnieLeastSum = 1e-12f;  // of the sum that normalises weights
+// The values of a mixture that neither format need state.
+constexpr ExpertsConfig kErnieExperts = {.rule = {.is_normalised = true, .least_sum = 1e-12f},
+                                         .has_choice_bias = true};
 
 constexpr std::string_view kErnieKeys[] = {"moe_num_experts",       "moe_k",
                                            "moe_intermediate_size", "moe_num_shared_experts",
@@ -32,14 +34,14 @@ Status set_ernie_layers(const JsonFields& fields, const ExpertsConfig& experts,
 }
 
 Status read_ernie_experts(const JsonFields& fields, ModelConfig& config) {
-  PAGODA_ASSIGN_OR_RETURN(ExpertsConfig experts,
-                          read_hf_experts(fields, {.num_experts = "moe_num_experts",
-                                                   .other_num_experts = nullptr,
-                                                   .num_chosen = "moe_k"}));
+  PAGODA_ASSIGN_OR_RETURN(ExpertsConfig experts, read_hf_experts(fields,
+                                                                 {.num_experts = "moe_num_experts",
+                                                                  .other_num_experts = nullptr,
+                                                                  .num_chosen = "moe_k"},
+                                                                 kErnieExperts));
   PAGODA_ASSIGN_OR_RETURN(const double least,
-                          fields.number_or("moe_norm_min", {0, 1}, kErnieLeastSum));
+                          fields.number_or("moe_norm_min", {0, 1}, experts.rule.least_sum));
   experts.rule.least_sum = static_cast<float>(least);
-  experts.has_choice_bias = true;
   PAGODA_ASSIGN_OR_RETURN(const int num_shared,
                           fields.integer_or("moe_num_shared_experts", {0, kMostExperts}, 2));
   experts.shared_intermediate_size = num_shared * experts.intermediate_size;
@@ -59,10 +61,7 @@ constexpr std::string_view kErnieGgufKeys[] = {"expert_count",
 
 Status read_ernie_gguf(const Checkpoint& checkpoint, const ArchitectureKeys& keys,
                        ModelConfig& config) {
-  return read_gguf_experts(
-      checkpoint, keys,
-      {.rule = {.is_normalised = true, .least_sum = kErnieLeastSum}, .has_choice_bias = true},
-      config);
+  return read_gguf_experts(checkpoint, keys, kErnieExperts, config);
 }
 
 constexpr TensorName kErnieOwnNames[] = {

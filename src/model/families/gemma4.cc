@@ -196,12 +196,9 @@ Status read_parallel_experts(const JsonFields& fields, ModelConfig& config) {
   PAGODA_ASSIGN_OR_RETURN(const bool has_experts, fields.boolean_or("enable_moe_block", false));
   if (!has_experts) return ok_status();
   PAGODA_ASSIGN_OR_RETURN(
-      const ExpertsConfig sizes,
-      read_hf_experts(fields, {.other_num_experts = nullptr, .num_chosen = "top_k_experts"}));
-  ExpertsConfig experts = kGemma4Experts;
-  experts.num_experts = sizes.num_experts;
-  experts.intermediate_size = sizes.intermediate_size;
-  experts.rule.num_chosen = sizes.rule.num_chosen;
+      const ExpertsConfig experts,
+      read_hf_experts(fields, {.other_num_experts = nullptr, .num_chosen = "top_k_experts"},
+                      kGemma4Experts));
   for (LayerConfig& layer : config.layers)
     layer.mlp = ParallelMlpConfig{.dense = layer.dense_mlp(), .experts = experts};
   return ok_status();

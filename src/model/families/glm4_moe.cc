@@ -8,7 +8,10 @@
 namespace pagoda {
 namespace {
 
-constexpr float kGlm4MoeSumOffset = 1e-20f;  // of the sum that normalises weights
+// The values of a mixture that neither format need state.
+constexpr ExpertsConfig kGlm4MoeExperts = {
+    .rule = {.gating = Gating::kSigmoid, .is_normalised = true, .sum_offset = 1e-20f},
+    .has_choice_bias = true};
 
 constexpr std::string_view kGlm4MoeKeys[] = {"partial_rotary_factor",
                                              "n_routed_experts",
@@ -34,12 +37,11 @@ Status read_glm4_moe_groups(const JsonFields& fields, ExpertsConfig& experts) {
 
 Status read_glm4_moe_experts(const JsonFields& fields, ModelConfig& config) {
   PAGODA_ASSIGN_OR_RETURN(ExpertsConfig experts,
-                          read_hf_experts(fields, {.num_experts = "n_routed_experts",
-                                                   .other_num_experts = nullptr,
-                                                   .is_normalised = "norm_topk_prob"}));
-  experts.rule.gating = Gating::kSigmoid;
-  experts.rule.sum_offset = kGlm4MoeSumOffset;
-  experts.has_choice_bias = true;
+                          read_hf_experts(fields,
+                                          {.num_experts = "n_routed_experts",
+                                           .other_num_experts = nullptr,
+                                           .is_normalised = "norm_topk_prob"},
+                                          kGlm4MoeExperts));
   PAGODA_RETURN_IF_ERROR(read_glm4_moe_groups(fields, experts));
   PAGODA_ASSIGN_OR_RETURN(const double factor,
                           fields.number_or("routed_scaling_factor", {0, 1e6}, 1));
@@ -71,11 +73,7 @@ Status read_glm4_moe_gguf(const Checkpoint& checkpoint, const ArchitectureKeys& 
         checkpoint.has("model.layers." + std::to_string(i) + ".self_attn.q_norm.weight");
     config.layers[i].attention().qk_norm = has_norms ? QkNorm::kHead : QkNorm::kNone;
   }
-  return read_gguf_experts(
-      checkpoint, keys,
-      {.rule = {.gating = Gating::kSigmoid, .is_normalised = true, .sum_offset = kGlm4MoeSumOffset},
-       .has_choice_bias = true},
-      config);
+  return read_gguf_experts(checkpoint, keys, kGlm4MoeExperts, config);
 }
 
 constexpr TensorName kGlm4MoeOwnNames[] = {

@@ -39,16 +39,13 @@ Status read_gpt_oss(const JsonFields& fields, ModelConfig& config) {
   config.glu.alpha = static_cast<float>(alpha);
   config.glu.limit = static_cast<float>(limit);
   set_sinks(config);
-  ExpertsConfig experts = kGptOssExperts;
-  PAGODA_ASSIGN_OR_RETURN(const ExpertsConfig sizes,
-                          read_hf_experts(fields, {.num_experts = "num_local_experts",
-                                                   .other_num_experts = nullptr,
-                                                   .intermediate_size = "intermediate_size"}));
-  experts.num_experts = sizes.num_experts;
-  experts.intermediate_size = sizes.intermediate_size;
-  experts.rule.num_chosen = sizes.rule.num_chosen;
-  set_experts(
-      experts, [](int) { return true; }, config);
+  PAGODA_ASSIGN_OR_RETURN(const ExpertsConfig experts,
+                          read_hf_experts(fields,
+                                          {.num_experts = "num_local_experts",
+                                           .other_num_experts = nullptr,
+                                           .intermediate_size = "intermediate_size"},
+                                          kGptOssExperts));
+  set_experts(experts, config);
   return ok_status();
 }
 

@@ -36,25 +36,26 @@ constexpr TensorName kGraniteMoeOwnNames[] = {
 constexpr TensorNames kGraniteMoeNames = {
     .of_model = kModelTensorNames, .of_layer = kLayerTensorNames, .of_family = kGraniteMoeOwnNames};
 
+// The values of a mixture that neither format states. The softmax normalises weights.
+constexpr ExpertsConfig kGraniteMoeChoice = {.rule = {.gating = Gating::kSoftmaxOfChosen}};
+
 Status read_granite_moe_experts(const JsonFields& fields, ModelConfig& config) {
   PAGODA_ASSIGN_OR_RETURN(ExpertsConfig experts,
-                          read_hf_experts(fields, {.num_experts = "num_local_experts",
-                                                   .other_num_experts = nullptr,
-                                                   .intermediate_size = "intermediate_size"}));
-  experts.rule.gating = Gating::kSoftmaxOfChosen;
-  experts.rule.is_normalised = false;  // the softmax has done it
+                          read_hf_experts(fields,
+                                          {.num_experts = "num_local_experts",
+                                           .other_num_experts = nullptr,
+                                           .intermediate_size = "intermediate_size"},
+                                          kGraniteMoeChoice));
   PAGODA_ASSIGN_OR_RETURN(
       experts.shared_intermediate_size,
       fields.integer_or("shared_intermediate_size", {0, kIntermediateRange.max}, 0));
-  set_experts(
-      experts, [](int) { return true; }, config);
+  set_experts(experts, config);
   return ok_status();
 }
 
 Status read_granite_moe_gguf(const Checkpoint& checkpoint, const ArchitectureKeys& keys,
                              ModelConfig& config) {
-  return read_gguf_experts(checkpoint, keys, {.rule = {.gating = Gating::kSoftmaxOfChosen}},
-                           config);
+  return read_gguf_experts(checkpoint, keys, kGraniteMoeChoice, config);
 }
 
 constexpr std::string_view kGraniteMoeDefaults =

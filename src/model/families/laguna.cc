@@ -89,12 +89,8 @@ Status set_laguna_experts(const JsonFields& fields, const ExpertsConfig& experts
 
 Status read_laguna(const JsonFields& fields, ModelConfig& config) {
   PAGODA_RETURN_IF_ERROR(read_laguna_attention(fields, config));
-  PAGODA_ASSIGN_OR_RETURN(const ExpertsConfig sizes,
-                          read_hf_experts(fields, {.other_num_experts = nullptr}));
-  ExpertsConfig experts = kLagunaExperts;
-  experts.num_experts = sizes.num_experts;
-  experts.intermediate_size = sizes.intermediate_size;
-  experts.rule.num_chosen = sizes.rule.num_chosen;
+  PAGODA_ASSIGN_OR_RETURN(ExpertsConfig experts,
+                          read_hf_experts(fields, {.other_num_experts = nullptr}, kLagunaExperts));
   PAGODA_ASSIGN_OR_RETURN(experts.shared_intermediate_size,
                           fields.integer("shared_expert_intermediate_size", kIntermediateRange));
   PAGODA_ASSIGN_OR_RETURN(const double factor,

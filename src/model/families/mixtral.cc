@@ -21,19 +21,23 @@ constexpr TensorName kMixtralOwnNames[] = {
 constexpr TensorNames kMixtralNames = {
     .of_model = kModelTensorNames, .of_layer = kLayerTensorNames, .of_family = kMixtralOwnNames};
 
+// The values of a mixture that neither format states.
+constexpr ExpertsConfig kMixtralExperts = {.rule = {.is_normalised = true}};
+
 Status read_mixtral_experts(const JsonFields& fields, ModelConfig& config) {
   PAGODA_ASSIGN_OR_RETURN(const ExpertsConfig experts,
-                          read_hf_experts(fields, {.num_experts = "num_local_experts",
-                                                   .other_num_experts = nullptr,
-                                                   .intermediate_size = "intermediate_size"}));
-  set_experts(
-      experts, [](int) { return true; }, config);
+                          read_hf_experts(fields,
+                                          {.num_experts = "num_local_experts",
+                                           .other_num_experts = nullptr,
+                                           .intermediate_size = "intermediate_size"},
+                                          kMixtralExperts));
+  set_experts(experts, config);
   return ok_status();
 }
 
 Status read_mixtral_gguf(const Checkpoint& checkpoint, const ArchitectureKeys& keys,
                          ModelConfig& config) {
-  return read_gguf_experts(checkpoint, keys, {.rule = {.is_normalised = true}}, config);
+  return read_gguf_experts(checkpoint, keys, kMixtralExperts, config);
 }
 
 }  // namespace

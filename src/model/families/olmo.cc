@@ -32,11 +32,12 @@ constexpr std::string_view kOlmoeKeys[] = {"num_experts", "num_local_experts",
                                            "num_experts_per_tok", "norm_topk_prob"};
 
 Status read_olmoe(const JsonFields& fields, ModelConfig& config) {
-  PAGODA_ASSIGN_OR_RETURN(const ExpertsConfig experts,
-                          read_hf_experts(fields, {.intermediate_size = "intermediate_size",
-                                                   .is_normalised = "norm_topk_prob"}));
-  set_experts(
-      experts, [](int) { return true; }, config);
+  PAGODA_ASSIGN_OR_RETURN(
+      const ExpertsConfig experts,
+      read_hf_experts(fields,
+                      {.intermediate_size = "intermediate_size", .is_normalised = "norm_topk_prob"},
+                      {}));
+  set_experts(experts, config);
   return ok_status();
 }
 

@@ -31,6 +31,10 @@ constexpr std::string_view kQwen3VlMoeGgufKeys[] = {
     "expert_count",        "expert_used_count",       "expert_feed_forward_length",
     "expert_weights_norm", "rope.dimension_sections", "n_deepstack_layers"};
 
+// The values of mixtures that neither format need state.
+constexpr ExpertsConfig kQwen2Experts = {.has_shared_gate = true};
+constexpr ExpertsConfig kQwen3Experts = {.rule = {.is_normalised = true}};
+
 // Reads the window, which all layers of Qwen3's mixtures have or none.
 Status read_qwen_moe_window(const JsonFields& fields, ModelConfig& config) {
   PAGODA_ASSIGN_OR_RETURN(const bool has_window, fields.boolean_or("use_sliding_window", false));
@@ -57,34 +61,35 @@ Status set_qwen_experts(const JsonFields& fields, const ExpertsConfig& experts,
 
 Status read_qwen3(const JsonFields& fields, ModelConfig& config) {
   PAGODA_RETURN_IF_ERROR(read_qwen_moe_window(fields, config));
-  PAGODA_ASSIGN_OR_RETURN(const ExpertsConfig experts,
-                          read_hf_experts(fields, {.is_normalised = "norm_topk_prob"}));
+  PAGODA_ASSIGN_OR_RETURN(
+      const ExpertsConfig experts,
+      read_hf_experts(fields, {.is_normalised = "norm_topk_prob"}, kQwen3Experts));
   return set_qwen_experts(fields, experts, config);
 }
 
 Status read_qwen3_vl(const JsonFields& fields, ModelConfig& config) {
-  PAGODA_ASSIGN_OR_RETURN(const ExpertsConfig experts, read_hf_experts(fields, {}));
+  PAGODA_ASSIGN_OR_RETURN(const ExpertsConfig experts, read_hf_experts(fields, {}, kQwen3Experts));
   return set_qwen_experts(fields, experts, config);
 }
 
 Status read_qwen2(const JsonFields& fields, ModelConfig& config) {
-  PAGODA_ASSIGN_OR_RETURN(ExpertsConfig experts,
-                          read_hf_experts(fields, {.is_normalised = "norm_topk_prob"}));
+  PAGODA_ASSIGN_OR_RETURN(
+      ExpertsConfig experts,
+      read_hf_experts(fields, {.is_normalised = "norm_topk_prob"}, kQwen2Experts));
   PAGODA_ASSIGN_OR_RETURN(experts.shared_intermediate_size,
                           fields.integer("shared_expert_intermediate_size", kIntermediateRange));
-  experts.has_shared_gate = true;
   PAGODA_ASSIGN_OR_RETURN(config.attention_bias, fields.boolean_or("qkv_bias", true));
   return set_qwen_experts(fields, experts, config);
 }
 
 Status read_qwen3_gguf(const Checkpoint& checkpoint, const ArchitectureKeys& keys,
                        ModelConfig& config) {
-  return read_gguf_experts(checkpoint, keys, {.rule = {.is_normalised = true}}, config);
+  return read_gguf_experts(checkpoint, keys, kQwen3Experts, config);
 }
 
 Status read_qwen2_gguf(const Checkpoint& checkpoint, const ArchitectureKeys& keys,
                        ModelConfig& config) {
-  return read_gguf_experts(checkpoint, keys, {.has_shared_gate = true}, config);
+  return read_gguf_experts(checkpoint, keys, kQwen2Experts, config);
 }
 
 }  // namespace

@@ -6,8 +6,8 @@
 
 namespace pagoda {
 
-Result<ExpertsConfig> read_hf_experts(const JsonFields& fields, const HfExpertKeys& keys) {
-  ExpertsConfig experts;
+Result<ExpertsConfig> read_hf_experts(const JsonFields& fields, const HfExpertKeys& keys,
+                                      ExpertsConfig experts) {
   const bool has_other = keys.other_num_experts != nullptr && fields.has(keys.other_num_experts);
   PAGODA_ASSIGN_OR_RETURN(
       experts.num_experts,
@@ -17,12 +17,15 @@ Result<ExpertsConfig> read_hf_experts(const JsonFields& fields, const HfExpertKe
                           fields.integer(keys.num_chosen, {1, most_chosen}));
   PAGODA_ASSIGN_OR_RETURN(experts.intermediate_size,
                           fields.integer(keys.intermediate_size, kIntermediateRange));
-  experts.rule.is_normalised = true;
   if (keys.is_normalised != nullptr) {
     PAGODA_ASSIGN_OR_RETURN(experts.rule.is_normalised,
                             fields.boolean_or(keys.is_normalised, false));
   }
   return experts;
+}
+
+void set_experts(const ExpertsConfig& experts, ModelConfig& config) {
+  for (LayerConfig& layer : config.layers) layer.mlp = experts;
 }
 
 void set_experts(const ExpertsConfig& experts, const std::function<bool(int layer)>& is_sparse,

@@ -19,11 +19,15 @@ struct HfExpertKeys {
   const char* is_normalised = nullptr;
 };
 
-// Reads the sizes, and whether weights are normalised (true where there is no key). Errors name the
-// key: a count beyond what ops take, more chosen experts than there are.
-Result<ExpertsConfig> read_hf_experts(const JsonFields& fields, const HfExpertKeys& keys);
+// Reads the sizes, and whether weights are normalised, if there is a key for that. `experts` has the
+// family's values of what a config need not say. Errors name the key: a count beyond what ops take,
+// more chosen experts than there are.
+Result<ExpertsConfig> read_hf_experts(const JsonFields& fields, const HfExpertKeys& keys,
+                                      ExpertsConfig experts);
 
-// Sets the MLP of the layers for which `is_sparse` is true.
+// Sets the MLP of all layers.
+void set_experts(const ExpertsConfig& experts, ModelConfig& config);
+// Sets it where `is_sparse` is true.
 void set_experts(const ExpertsConfig& experts, const std::function<bool(int layer)>& is_sparse,
                  ModelConfig& config);
 
