@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "model/blocks/expert_tensors.h"
 #include "model/family.h"
 #include "model/layer_spec.h"
 #include "weights/printable.h"
@@ -15,12 +16,10 @@ namespace {
 // Returns whether a tensor of experts is read: tensors with several matrices are preferred.
 bool is_read(const Checkpoint& checkpoint, const TensorPlace& place) {
   const auto has = [&](const std::string& module) {
-    if (place.is_bias) return checkpoint.has(module + ".bias") || checkpoint.has(module + "_bias");
-    return checkpoint.has(module + ".weight") || checkpoint.has(module) ||
-           checkpoint.has(module + "_blocks");
+    return has_expert_tensor(checkpoint, module, place.is_bias);
   };
   const ExpertsSpec& spec = *place.experts;
-  if (!spec.joined.empty() && has(spec.joined)) return place.expert.part < 0;
+  if (has(spec.joined)) return place.expert.part < 0;
   const std::vector<std::string>& stacked = spec.parts[place.expert.part].stacked;
   return std::ranges::any_of(stacked, has) == (place.expert.expert < 0);
 }

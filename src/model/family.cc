@@ -68,6 +68,10 @@ const TextTower* find_text_tower(std::string_view model_type) {
   return tower == std::end(kTextTowers) ? nullptr : tower;
 }
 
+std::string layer_prefix(int layer) {
+  return fmt::format("model.layers.{}.", layer);
+}
+
 std::span<const Family* const> families() {
   return kFamilies;
 }

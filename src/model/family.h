@@ -54,8 +54,7 @@ struct ExpertNames {
   std::string_view shared_down = "down_proj";
   std::string_view shared_gate = "mlp.shared_expert_gate";
   std::string_view expert_scales = "router.per_expert_scale";
-  std::string_view mlx =
-      "switch_mlp";  // in MLX's folders the experts, beside the place of `experts`
+  std::string_view mlx = "switch_mlp";  // in MLX's folders `experts`, beside its place here
   // Vectors of ParallelMlpBlock.
   std::string_view router_scale = "router.scale";
   std::string_view norm = "pre_feedforward_layernorm_2";
@@ -64,6 +63,9 @@ struct ExpertNames {
   bool are_transposed = false;   // ExpertsSpec::is_transposed
   bool are_interleaved = false;  // ExpertsSpec::is_interleaved
 };
+
+// Returns "model.layers.N.", which the names of a layer's modules follow.
+std::string layer_prefix(int layer);
 
 // GGUF's names of tensors outside of layers, the same for all families.
 inline constexpr TensorName kModelTensorNames[] = {

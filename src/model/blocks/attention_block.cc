@@ -1,5 +1,6 @@
 #include "model/blocks/attention_block.h"
 
+#include "model/family.h"
 #include "model/key_smoothing.h"
 #include "ops/attention/attention.h"
 #include "ops/gate_heads/gate_heads.h"

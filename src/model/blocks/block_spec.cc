@@ -1,7 +1,5 @@
 #include "model/blocks/block_spec.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -53,10 +51,6 @@ const ExpertsSpec& BlockSpec::experts_of(ExpertRole role) const {
 const VectorSpec* BlockSpec::vector(VectorRole role) const {
   const auto found = std::ranges::find(vectors, role, &VectorSpec::role);
   return found == vectors.end() ? nullptr : &*found;
-}
-
-std::string layer_prefix(int layer) {
-  return fmt::format("model.layers.{}.", layer);
 }
 
 }  // namespace pagoda

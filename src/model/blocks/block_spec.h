@@ -114,7 +114,4 @@ struct BlockSpec {
   const VectorSpec* vector(VectorRole role) const;  // null: the block has none
 };
 
-// Returns "model.layers.N.", the prefix of the names of a layer's modules.
-std::string layer_prefix(int layer);
-
 }  // namespace pagoda

@@ -1,5 +1,6 @@
 #include "model/blocks/dense_mlp_block.h"
 
+#include "model/family.h"
 #include "ops/gated_linear/gated_linear.h"
 
 namespace pagoda {

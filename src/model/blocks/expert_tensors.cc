@@ -172,6 +172,11 @@ Result<std::vector<HostTensor>> find_experts(const Checkpoint& checkpoint,
   return all;
 }
 
+bool has_expert_tensor(const Checkpoint& checkpoint, const std::string& module, bool is_bias) {
+  const auto endings = is_bias ? std::span<const std::string_view>(kBiasEndings) : kEndings;
+  return !find_tensor(checkpoint, module, endings).empty();
+}
+
 Result<std::vector<HostTensor>> find_expert_biases(const Checkpoint& checkpoint,
                                                    const ExpertsSpec& spec) {
   const std::string joined = find_tensor(checkpoint, spec.joined, kBiasEndings);

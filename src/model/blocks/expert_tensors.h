@@ -18,6 +18,10 @@ namespace pagoda {
 // that is missing, kDataLoss a tensor of a wrong shape.
 Result<std::vector<HostTensor>> find_experts(const Checkpoint& checkpoint, const ExpertsSpec& spec);
 
+// Returns whether a checkpoint has the tensor of a module with the matrices of all experts, or the
+// tensor of their biases.
+bool has_expert_tensor(const Checkpoint& checkpoint, const std::string& module, bool is_bias);
+
 // Finds the biases of experts, a tensor [experts, rows] of F32 for each part. Errors are those of
 // find_experts(). REQUIRES: spec.has_bias.
 Result<std::vector<HostTensor>> find_expert_biases(const Checkpoint& checkpoint,

@@ -100,12 +100,9 @@ BlockSpec block_spec(const ModelConfig& config, const ExpertsConfig& mlp, int la
                             .dim = mlp.num_experts});
   }
   if (mlp.shared_intermediate_size > 0) {
-    BlockSpec shared =
-        dense_mlp_spec(config, {.intermediate_size = mlp.shared_intermediate_size},
-                       name_of(names.shared) + ".", names.shared_gate_up, names.shared_down);
-    for (ProjectionSpec& projection : shared.projections) {
-      spec.projections.push_back(std::move(projection));
-    }
+    spec.append(dense_mlp_spec(config, {.intermediate_size = mlp.shared_intermediate_size},
+                               name_of(names.shared) + ".", names.shared_gate_up,
+                               names.shared_down));
   }
   if (mlp.has_shared_gate) {
     spec.projections.push_back({.role = ProjectionRole::kSharedGate,

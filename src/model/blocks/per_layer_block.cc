@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "model/family.h"
 #include "ops/add_rms_norm/add_rms_norm.h"
 #include "ops/gather_rows/gather_rows.h"
 #include "ops/glu/glu.h"

@@ -69,8 +69,7 @@ Status finish_glm4_moe(const JsonFields& fields, ModelConfig& config) {
 Status read_glm4_moe_gguf(const Checkpoint& checkpoint, const ArchitectureKeys& keys,
                           ModelConfig& config) {
   for (int i = 0; i < config.num_layers(); ++i) {
-    const bool has_norms =
-        checkpoint.has("model.layers." + std::to_string(i) + ".self_attn.q_norm.weight");
+    const bool has_norms = checkpoint.has(layer_prefix(i) + "self_attn.q_norm.weight");
     config.layers[i].attention().qk_norm = has_norms ? QkNorm::kHead : QkNorm::kNone;
   }
   return read_gguf_experts(checkpoint, keys, kGlm4MoeExperts, config);

@@ -110,7 +110,7 @@ Status read_laguna_gguf(const Checkpoint& checkpoint, const ArchitectureKeys& ke
   for (int i = 0; i < config.num_layers(); ++i) {
     AttentionConfig& layer = config.layers[i].attention();
     if (!lists_windows && i % 4 == 0) layer.window = 0;
-    const std::string name = "model.layers." + std::to_string(i) + ".self_attn.g_proj.weight";
+    const std::string name = layer_prefix(i) + "self_attn.g_proj.weight";
     PAGODA_ASSIGN_OR_RETURN(const HostTensor gate, checkpoint.tensor(name));
     const bool is_of_heads = gate.shape.rank() == 2 && gate.shape[0] == layer.num_heads;
     layer.output_gate = is_of_heads ? OutputGate::kHead : OutputGate::kElement;

@@ -67,7 +67,7 @@ Status read_gguf_experts(const Checkpoint& checkpoint, const ArchitectureKeys& k
                                           config.layers.front().dense_mlp().intermediate_size));
   const ExpertNames& names = find_family(config.architecture)->experts;
   for (int i = 0; i < config.num_layers(); ++i) {
-    const std::string prefix = "model.layers." + std::to_string(i) + ".";
+    const std::string prefix = layer_prefix(i);
     if (!checkpoint.has(prefix + std::string(names.router) + ".weight")) continue;
     PAGODA_ASSIGN_OR_RETURN(experts.shared_intermediate_size,
                             shared_width(checkpoint, prefix + std::string(names.shared)));
