@@ -184,7 +184,7 @@ class ArchitectureWriter {
   }
 
   Status set_multipliers() {
-    if (!(config_.glu == family_.gguf_glu())) return has_no_key("another activation");
+    if (config_.glu != family_.gguf_glu()) return has_no_key("another activation");
     const double root = family_.scales_embedding ? std::sqrt(config_.hidden_size) : 1;
     PAGODA_RETURN_IF_ERROR(set_factor("embedding_scale", config_.embedding_factor, root));
     PAGODA_RETURN_IF_ERROR(set_factor("residual_scale", config_.residual_factor, 1));

@@ -111,7 +111,8 @@ struct ExpertsConfig {
   bool operator==(const ExpertsConfig&) const = default;
 };
 
-// A dense MLP and a mixture side by side, each with norms of its own (model/blocks/parallel_mlp_block.h).
+// A dense MLP and a mixture side by side, each with norms of its own
+// (model/blocks/parallel_mlp_block.h).
 struct ParallelMlpConfig {
   DenseMlpConfig dense;
   ExpertsConfig experts;

@@ -78,8 +78,8 @@ std::int64_t num_bytes(const HostTensor& tensor);
 // Releases all of the tensor's pages.
 void release_pages(const HostTensor& tensor);
 
-// Checks a tensor of kAffine, a matrix or several. kInvalidArgument: no matrix, widths that affine.h does not know, or
-// an array that is not as long as shape and layout say.
+// Checks a tensor of kAffine, a matrix or several. kInvalidArgument: no matrix, widths that affine.h
+// does not know, or an array that is not as long as shape and layout say.
 Status check_affine(const HostTensor& tensor);
 
 // Checks a matrix with Strides: a plain type, and bytes from its first number to its last. Errors are

@@ -38,9 +38,9 @@ struct ExponentRange {
   bool operator==(const ExponentRange&) const = default;
 };
 
-// Returns the exponents that are exact for row `row`. Only 0 is, if a number is not finite or if
-// the row does not lie in the tensor's bytes as whole blocks. float32 and bfloat16 numbers stay normal, because
-// some devices treat subnormal numbers as zeros.
+// Returns the exponents that are exact for row `row`. Only 0 is, if a number is not finite or if the
+// row does not lie in the tensor's bytes as whole blocks. float32 and bfloat16 numbers stay normal,
+// because some devices treat subnormal numbers as zeros.
 ExponentRange exact_exponents(const HostTensor& tensor, std::int64_t row);
 
 // Returns the tensor with row i times 2^exponents[i], in memory of its own. Codes of affine groups

@@ -40,7 +40,8 @@ class Checkpoint {
   Result<Checkpoint> renamed(const TensorNames& names) const;
 
   // Returns the tensor of that name; kNotFound names it. A matrix of affine groups is one tensor
-  // [rows, cols] under its weight's name. Rows in MXFP4 are one under the name of their codes. Errors in its parts are reported here.
+  // [rows, cols] under its weight's name. Rows in MXFP4 are one under the name of their codes. Errors
+  // in parts are reported here.
   Result<HostTensor> tensor(std::string_view name) const;
   bool has(std::string_view name) const;
   // Returns the names, sorted; without the scales and biases that belong to affine groups.

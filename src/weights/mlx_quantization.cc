@@ -80,7 +80,7 @@ Result<MlxQuantization> read_block(const json& block, const std::string& where) 
     return invalid_argument("[config] {}: expected an object, got {}", where,
                             printable(json_text(block), 40));
   }
-  if (const json* method = find(block, "quant_method"); method != nullptr) {
+  if (const json* method = find(block, "quant_method")) {
     return unsupported(
         "[config] {}: quant_method {} is not supported; MLX's affine groups and mxfp4 are", where,
         printable(method->dump(-1, ' ', true), 40));

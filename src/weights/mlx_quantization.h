@@ -31,10 +31,10 @@ struct MlxQuantization {
   bool is_mxfp4(std::string_view module) const;
 };
 
-// Reads the groups from the whole text of config.json; nullopt: nothing is quantised, or
-// experts are as gpt-oss has them (weights/mxfp4_tensor.h). kUnsupported:
-// another library's format, a mode that is neither "affine" nor "mxfp4", or widths that the mode
-// does not have; kInvalidArgument: a value of the wrong type; kDataLoss: no JSON object. Each names the key.
+// Reads the groups from the whole text of config.json; nullopt: nothing is quantised, or experts are
+// as gpt-oss has them (weights/mxfp4_tensor.h). kUnsupported: another library's format, a mode that is
+// neither "affine" nor "mxfp4", or widths that the mode does not have; kInvalidArgument: a value of
+// the wrong type; kDataLoss: no JSON object. Each names the key.
 Result<std::optional<MlxQuantization>> parse_mlx_quantization(std::string_view config_json);
 
 }  // namespace pagoda

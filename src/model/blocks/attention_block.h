@@ -41,7 +41,8 @@ BlockSpec block_spec(const ModelConfig& config, const AttentionConfig& attention
 
 // Loads a layer's block. If its cache stores keys as codes, the query and key norms are balanced
 // first (model/key_smoothing.h). A layer without these norms has its projections balanced instead.
-// Its key bias then becomes key_offset, unless scores are capped or heads have sinks. Errors are the checkpoint's.
+// Its key bias then becomes key_offset, unless scores are capped or heads have sinks. Errors are the
+// checkpoint's.
 Result<AttentionBlock> load_block(const BlockSource& source, const AttentionConfig& attention);
 
 }  // namespace pagoda

@@ -10,7 +10,8 @@
 #include "backend/mlx/kernel.metal.h"
 
 // kHalves and kWords: how many 16-bit and 32-bit numbers a column's header has for each group, or
-// for a whole super-block of 256 k. A group of MXFP4 has half of a 16-bit number. kZero: the code whose value is zero.
+// for a whole super-block of 256 k. A group of MXFP4 has half of a 16-bit number. kZero: the code
+// whose value is zero.
 template <int kHalves, int kWords, int kZero, bool kIsSuper, bool kHasOffset, bool kHasLevels>
 struct FormatTraits {
   static constexpr int halves() { return kHalves; }
@@ -79,8 +80,8 @@ template <>
 inline float number_of<bfloat>(uint bits) {
   return as_type<float>(bits << 16);
 }
-// Returns MXFP4's power, 2^(exponent - 128). Some GPUs take the powers of exponents 0 and 1, which are subnormal
-// numbers, as zero.
+// Returns MXFP4's power, 2^(exponent - 128). Some GPUs take the powers of exponents 0 and 1, which
+// are subnormal numbers, as zero.
 template <>
 inline float number_of<uchar>(uint exponent) {
   return as_type<float>(exponent < 2 ? 0x200000u << exponent : (exponent - 1) << 23);
