@@ -162,6 +162,7 @@ class ArchitectureWriter {
     for (const LayerConfig& layer : config_.layers) {
       if (layer.attention().score_cap != first.score_cap)
         return has_no_key("caps of some layers' scores");
+      if (layer.attention().qkv_limit != 0) return has_no_key("clip_qkv");
     }
     // Without a key, the scale is multiplied into the weights of queries (convert/gguf_model.cc).
     if (family_.reads_gguf("attention.scale")) set("attention.scale", first.score_scale);

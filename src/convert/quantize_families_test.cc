@@ -252,6 +252,7 @@ TEST(QuantizeFamily, WhatGgufHasNoKeyForIsRefusedByName) {
                         {"layer_types", nullptr},
                         {"no_rope_layers", {1, 1, 1, 1}}}}),
               HasSubstr("the rotation of layer 3"));
+  EXPECT_THAT(refusal({"tiny-olmoe", {{"clip_qkv", 0.5}}}), HasSubstr("clip_qkv"));
 }
 
 }  // namespace

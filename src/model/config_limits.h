@@ -30,6 +30,7 @@ inline constexpr IntegerRange kPositionRange{1, 1 << 28};
 inline constexpr NumberRange kEpsilonRange{1e-20, 1};
 inline constexpr NumberRange kThetaRange{1, 1e12};
 inline constexpr NumberRange kRopeFactorRange{1e-6, 1e6};
+inline constexpr NumberRange kClampRange{1e-6, 1e6};  // of OLMoE's clip_qkv
 inline constexpr NumberRange kTemperatureRange{0, 1000};
 inline constexpr NumberRange kProbabilityRange{0, 1};
 inline constexpr NumberRange kMirostatTauRange{0, 100};

@@ -77,6 +77,7 @@ struct AttentionConfig {
   int rope_table = 0;            // of ModelConfig::rope_tables
   float score_scale = 1;         // of a query's and a key's product
   float score_cap = 0;           // 0: none; else scores become cap * tanh(score / cap)
+  float qkv_limit = 0;  // 0: none; else queries, keys and values are clamped to it, before rotation
   QkNorm qk_norm = QkNorm::kNone;
   bool has_sinks = false;  // AttentionArgs::sinks
   OutputGate output_gate = OutputGate::kNone;

@@ -207,6 +207,7 @@ TEST(OpSupport, ListsEveryOpOnceAndSaysWhatIsBuilt) {
                                           "apply_token_mask",
                                           "argmax",
                                           "attention",
+                                          "clamp",
                                           "count_tokens",
                                           "expert_gated_linear",
                                           "expert_linear",

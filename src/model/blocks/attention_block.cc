@@ -3,6 +3,7 @@
 #include "model/family.h"
 #include "model/key_smoothing.h"
 #include "ops/attention/attention.h"
+#include "ops/clamp/clamp.h"
 #include "ops/gate_heads/gate_heads.h"
 #include "ops/kv_write/kv_write.h"
 #include "ops/rms_norm/rms_norm.h"
@@ -22,15 +23,18 @@ RopeKvWriteResult norm_rows_and_write(const Step& step, const AttentionBlock& bl
   const std::int64_t q_dim = std::int64_t{config.num_heads} * config.head_dim;
   const std::int64_t kv_dim = std::int64_t{config.num_kv_heads} * config.head_dim;
   const RopeArgs rotation = {.style = step.config.rope_tables[config.rope_table].style};
+  const auto clamped = [&](const Tensor& x) {
+    return config.qkv_limit > 0 ? clamp(exec, x, {.limit = config.qkv_limit}) : x;
+  };
   const auto rotated = [&](std::int64_t begin, std::int64_t width, int heads, const Tensor& norm) {
-    const Tensor normed = rms_norm(exec, joined.slice(1, begin, begin + width), norm,
-                                   {.eps = step.config.rms_norm_eps});
+    const Tensor normed = clamped(rms_norm(exec, joined.slice(1, begin, begin + width), norm,
+                                           {.eps = step.config.rms_norm_eps}));
     return rope(exec, normed.split_last(heads, config.head_dim), step.angles[config.rope_table],
                 rotation);
   };
   Tensor q = rotated(0, q_dim, config.num_heads, block.q_norm);
   const Tensor k = rotated(q_dim, kv_dim, config.num_kv_heads, block.k_norm);
-  const Tensor v = joined.slice(1, q_dim + kv_dim, q_dim + 2 * kv_dim)
+  const Tensor v = clamped(joined.slice(1, q_dim + kv_dim, q_dim + 2 * kv_dim))
                        .split_last(config.num_kv_heads, config.head_dim);
   return {.q = std::move(q), .view = kv_write(exec, step.kv.view(block.layer), k, v, batch)};
 }

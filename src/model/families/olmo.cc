@@ -5,6 +5,7 @@
 // before them; q and k are normed over all heads together. OLMo 3 has windows on three layers of
 // four, and YaRN on the other layers alone. GGUF calls both olmo2: a file with a window is an OLMo
 // 3.
+#include "model/config_limits.h"
 #include "model/families/family_pages.h"
 #include "model/gguf/gguf_experts.h"
 #include "model/hf/hf_experts.h"
@@ -29,7 +30,7 @@ constexpr std::string_view kOlmo3GgufKeys[] = {"attention.sliding_window_pattern
                                                "rope.freq_base_swa"};
 
 constexpr std::string_view kOlmoeKeys[] = {"num_experts", "num_local_experts",
-                                           "num_experts_per_tok", "norm_topk_prob"};
+                                           "num_experts_per_tok", "norm_topk_prob", "clip_qkv"};
 
 Status read_olmoe(const JsonFields& fields, ModelConfig& config) {
   PAGODA_ASSIGN_OR_RETURN(
@@ -38,6 +39,10 @@ Status read_olmoe(const JsonFields& fields, ModelConfig& config) {
                       {.intermediate_size = "intermediate_size", .is_normalised = "norm_topk_prob"},
                       {}));
   set_experts(experts, config);
+  PAGODA_ASSIGN_OR_RETURN(const double limit, fields.number_or("clip_qkv", kClampRange, 0));
+  for (LayerConfig& layer : config.layers) {
+    std::get<AttentionConfig>(layer.mixer).qkv_limit = static_cast<float>(limit);
+  }
   return ok_status();
 }
 
