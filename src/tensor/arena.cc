@@ -85,11 +85,9 @@ Result<std::shared_ptr<Arena>> Arena::create(const Options& options) {
 }
 
 Arena::Arena(std::byte* base, std::size_t reserved_bytes)
-    : base_(base), reserved_bytes_(reserved_bytes) {
-  holes_.reserve(kExpectedSpans);
+    : base_(base), reserved_bytes_(reserved_bytes), holes_(reserved_bytes, kExpectedSpans) {
   nodes_.reserve(kExpectedSpans);
   free_nodes_.reserve(kExpectedSpans);
-  holes_.push_back({0, reserved_bytes});
 }
 
 Arena::~Arena() {
@@ -112,35 +110,10 @@ std::size_t Arena::used_bytes() const {
 }
 
 std::size_t Arena::take(std::size_t size) {
-  const auto hole =
-      std::find_if(holes_.begin(), holes_.end(), [size](const Hole& h) { return h.size >= size; });
-  PAGODA_CHECK(hole != holes_.end(), fmt::format("[arena] expected {} bytes free of {}, {} in use",
-                                                 size, reserved_bytes_, used_bytes_));
-  const std::size_t begin = hole->begin;
-  hole->begin += size;
-  hole->size -= size;
-  if (hole->size == 0) holes_.erase(hole);
-  return begin;
-}
-
-void Arena::put_back(std::size_t begin, std::size_t size) {
-  const auto next = std::upper_bound(holes_.begin(), holes_.end(), begin,
-                                     [](std::size_t at, const Hole& h) { return at < h.begin; });
-  const bool joins_next = next != holes_.end() && begin + size == next->begin;
-  if (next != holes_.begin()) {
-    const auto previous = std::prev(next);
-    if (previous->begin + previous->size == begin) {
-      previous->size += size + (joins_next ? next->size : 0);
-      if (joins_next) holes_.erase(next);
-      return;
-    }
-  }
-  if (joins_next) {
-    next->begin = begin;
-    next->size += size;
-  } else {
-    holes_.insert(next, {begin, size});
-  }
+  const std::optional<std::size_t> begin = holes_.take(size);
+  PAGODA_CHECK(begin, fmt::format("[arena] expected {} bytes free of {}, {} in use", size,
+                                  reserved_bytes_, used_bytes_));
+  return *begin;
 }
 
 Arena::Span* Arena::take_node() {
@@ -155,7 +128,7 @@ void Arena::release(Span* span) {
   {
     const std::lock_guard lock(lock_);
     const std::size_t size = round_up(span->size());
-    put_back(static_cast<std::size_t>(span->host() - base_), size);
+    holes_.put_back(static_cast<std::size_t>(span->host() - base_), size);
     used_bytes_ -= size;
     free_nodes_.push_back(span);
     is_last = --num_lent_ == 0 && !has_owner_;

@@ -20,6 +20,7 @@
 
 #include "core/status.h"
 #include "tensor/buffer.h"
+#include "tensor/hole_list.h"
 
 namespace pagoda {
 
@@ -58,23 +59,18 @@ class Arena {
    private:
     std::atomic<bool> is_held_{false};
   };
-  struct Hole {
-    std::size_t begin;
-    std::size_t size;
-  };
 
   Arena(std::byte* base, std::size_t reserved_bytes);
   ~Arena();
   void lose_owner();
   std::size_t take(std::size_t size);  // an offset
-  void put_back(std::size_t begin, std::size_t size);
   Span* take_node();
   void release(Span* span);
 
   std::byte* base_;
   std::size_t reserved_bytes_;
   mutable SpinLock lock_;
-  std::vector<Hole> holes_;                   // by address; no two touch
+  HoleList holes_;
   std::vector<std::unique_ptr<Span>> nodes_;  // every Span ever made; free_nodes_ has the free ones
   std::vector<Span*> free_nodes_;
   std::size_t used_bytes_ = 0;
