@@ -30,8 +30,8 @@ function(pagoda_metal_name stem out)
   set(${out} ${name}Metal PARENT_SCOPE)
 endfunction()
 
-# pagoda_metal_sources(backend_mlx FOLDER/metal_sources.h a.metal b/c.metal): a source file in the target for each, which
-# defines kAMetal and kCMetal (backend/mlx/metal_launch.h has the type), and that header, which declares them. The header is
+# pagoda_metal_sources(backend_gpu FOLDER/metal_sources.h a.metal b/c.metal): a source file in the target for each, which
+# defines kAMetal and kCMetal (backend/gpu/gpu_launch.h has the type), and that header, which declares them. The header is
 # generated, too, and includes find it by that path.
 function(pagoda_metal_sources target header)
   set(declarations "")
@@ -41,11 +41,11 @@ function(pagoda_metal_sources target header)
     pagoda_expand_metal(${CMAKE_CURRENT_SOURCE_DIR}/${file} text)
     pagoda_metal_name(${stem} name)
     file(CONFIGURE OUTPUT ${stem}_metal.cc @ONLY CONTENT
-      "#include \"@header@\"\n\nnamespace pagoda::mlx {\n\nextern const MetalSource @name@ = {\"@stem@\", R\"metal(@text@)metal\"};\n\n}  // namespace pagoda::mlx\n")
+      "#include \"@header@\"\n\nnamespace pagoda::gpu {\n\nextern const GpuSource @name@ = {\"@stem@\", R\"metal(@text@)metal\"};\n\n}  // namespace pagoda::gpu\n")
     target_sources(${target} PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/${stem}_metal.cc)
-    string(APPEND declarations "extern const MetalSource ${name};\n")
+    string(APPEND declarations "extern const GpuSource ${name};\n")
   endforeach()
   file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/src/${header} @ONLY CONTENT
-    "#pragma once\n\n#include \"backend/mlx/metal_launch.h\"\n\nnamespace pagoda::mlx {\n\n@declarations@\n}  // namespace pagoda::mlx\n")
+    "#pragma once\n\n#include \"backend/gpu/gpu_launch.h\"\n\nnamespace pagoda::gpu {\n\n@declarations@\n}  // namespace pagoda::gpu\n")
   target_include_directories(${target} PUBLIC ${PROJECT_BINARY_DIR}/src)
 endfunction()

@@ -37,7 +37,7 @@ MAX_FUNCTION_LINES = 60
 MAX_KERNEL_LINES = 150
 
 KERNELS = re.compile(
-    r"^src/(?:ops/.*(?:_(?:reference|cpu|mlx|cuda|avx2|avx512|neon|portable)\w*|-inl)|backend/(?:cpu|mlx|cuda)/.*|(?:draw|quant)/.*)\.(?:cc|h|cu|cuh)$|^src/.*\.metal(?:\.h)?$"
+    r"^src/(?:ops/.*(?:_(?:reference|cpu|gpu|mlx|avx2|avx512|neon|portable)\w*|-inl)|backend/(?:cpu|gpu|mlx|cuda)/.*|(?:draw|quant)/.*)\.(?:cc|h|cu|cuh)$|^src/.*\.metal(?:\.h)?$"
 )
 VAGUE_NAMES = {"util", "utils", "common", "misc", "helper", "helpers"}
 BACKEND_SWITCH = re.compile(r"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif)\b.*\bPAGODA_(?!\w*_H\b)\w*(?:MLX|CUDA|METAL|CPU|REFERENCE)", re.MULTILINE)

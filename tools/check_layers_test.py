@@ -159,7 +159,7 @@ class IncludeRules(unittest.TestCase):
             ("<prometheus/counter.h>", "src/engine/engine.cc", "src/server/generation/metrics.cc"),
             ("<openssl/evp.h>", "src/kv/prefix_cache.cc", "src/core/sha256.cc"),
             ('"hwy/highway.h"', "src/engine/engine.cc", "src/ops/linear/linear_cpu.cc"),
-            ('"mlx/mlx.h"', "src/ops/linear/linear_cpu.cc", "src/ops/linear/linear_mlx.cc"),
+            ('"mlx/mlx.h"', "src/ops/linear/linear_gpu.cc", "src/ops/linear/linear_mlx_test.cc"),
             ('"mlx/array.h"', "src/engine/model_runner.cc", "src/backend/mlx/mlx_buffer.h"),
             ("<cuda_runtime.h>", "src/engine/engine.cc", "src/backend/cuda/stream.cc"),
         ):

@@ -74,8 +74,8 @@ OUTSIDE = (
     (r"curl/", r"^src/(hub/|server/trace_exporter\.cc$)"),
     (r"openssl/", r"^src/(?:core|hub|server|bench_serve|cli)/"),
     (r"hwy/", r"^src/(?:ops/\w+/(?:\w+/)?\w+(?:_cpu\w*|_portable|-inl)|(?:backend/cpu|draw|quant|sampling|cli)/.*)\.(?:cc|h)$"),
-    (r"mlx/", r"^src/(?:ops/\w+/\w+_mlx\w*|backend/mlx/.*)\.(?:cc|h)$"),
-    (r"(?:cuda|cublas|nccl)", r"^src/(?:ops/\w+/\w+_cuda\w*|backend/cuda/.*)\.(?:cc|cu|cuh|h)$"),
+    (r"mlx/", r"^src/(?:ops/\w+/\w+_mlx_test|backend/mlx/.*)\.(?:cc|h)$"),
+    (r"(?:cuda|cublas|nccl)", r"^src/backend/cuda/.*\.(?:cc|h)$"),
 )
 
 # A page of src/model, llama.cc and its like, defines one family or several.

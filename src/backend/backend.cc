@@ -1,7 +1,5 @@
 #include "backend/backend.h"
 
-#include <utility>
-
 namespace pagoda {
 
 Result<std::unique_ptr<Exec>> make_exec(const ExecOptions& options) {
@@ -35,11 +33,26 @@ bool backend_is_built(Backend backend) {
   return false;
 }
 
+bool backend_has_gpu(Backend backend) {
+  switch (backend) {
+    case Backend::kReference:
+    case Backend::kCpu:
+      return false;
+    case Backend::kMlx:
+      return mlx::has_gpu();
+    case Backend::kCuda:
+      return cuda::has_gpu();
+  }
+  return false;
+}
+
+bool computes_on_host(Backend backend) {
+  return backend == Backend::kMlx && !mlx::has_gpu();
+}
+
 Result<std::unique_ptr<Exec>> make_best_exec(ExecOptions options) {
-  const std::pair<Backend, bool> gpus[] = {{Backend::kCuda, cuda::has_gpu()},
-                                           {Backend::kMlx, mlx::has_gpu()}};
-  for (const auto& [backend, has_gpu] : gpus) {
-    if (!has_gpu) continue;
+  for (const Backend backend : {Backend::kCuda, Backend::kMlx}) {
+    if (!backend_has_gpu(backend)) continue;
     options.backend = backend;
     Result<std::unique_ptr<Exec>> exec = make_exec(options);
     if (exec.ok()) return exec;

@@ -1,7 +1,7 @@
 // The backends that this binary was built with.
 //
-// A backend that is not built is a stub that the linker picks (src/backend/absent,
-// src/ops/bodies.cmake): no #ifdef anywhere.
+// A backend that is not built is a stub that the linker picks (src/backend/absent): no #ifdef
+// anywhere.
 #pragma once
 
 #include <memory>
@@ -28,6 +28,11 @@ struct ExecOptions {
 // not built; kUnavailable if it is built, but the machine lacks the device.
 Result<std::unique_ptr<Exec>> make_exec(const ExecOptions& options);
 bool backend_is_built(Backend backend);
+// Returns whether the backend is built and finds its GPU.
+bool backend_has_gpu(Backend backend);
+// Returns whether a backend for GPUs has none here and computes ops by the cpu backend's bodies:
+// mlx on Linux.
+bool computes_on_host(Backend backend);
 // Makes the Exec of the best backend that is built and finds its device: one with a GPU, else cpu.
 // Ignores options.backend.
 Result<std::unique_ptr<Exec>> make_best_exec(ExecOptions options);
@@ -42,15 +47,6 @@ namespace mlx {
 extern const bool kBuilt;
 bool has_gpu();
 Result<std::unique_ptr<Exec>> make_exec(const ExecOptions& options);
-
-// The peak speeds of a GPU, as measured by kernels like those of our ops.
-struct GpuPeaks {
-  double read_gb_per_s = 0;    // GB = 10^9 bytes
-  double fma_gflop_per_s = 0;  // float32; a product and a sum are two operations
-};
-// Measures the peaks, in half a second. Returns nothing if the backend's ops do not run on Metal.
-// REQUIRES: an Exec of the mlx backend.
-Result<std::optional<GpuPeaks>> gpu_peaks(Exec& exec);
 }  // namespace mlx
 namespace cuda {
 extern const bool kBuilt;

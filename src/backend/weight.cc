@@ -77,9 +77,8 @@ Result<Weight> pack(Exec& exec, std::span<const HostTensor> parts, WeightUse use
     case Backend::kCpu:
       return cpu::prepare_weight(exec, parts, use);
     case Backend::kMlx:
-      return mlx::prepare_weight(exec, parts, use);
     case Backend::kCuda:
-      return cuda::prepare_weight(exec, parts, use);
+      return gpu::prepare_weight(exec, parts, use);
   }
   return internal_error("[weight] unknown backend {}", static_cast<int>(exec.backend()));
 }

@@ -83,10 +83,7 @@ Result<Weight> prepare_weight(Exec& exec, std::span<const HostTensor> parts, Wei
 namespace cpu {
 Result<Weight> prepare_weight(Exec& exec, std::span<const HostTensor> parts, WeightUse use);
 }
-namespace mlx {
-Result<Weight> prepare_weight(Exec& exec, std::span<const HostTensor> parts, WeightUse use);
-}
-namespace cuda {
+namespace gpu {
 Result<Weight> prepare_weight(Exec& exec, std::span<const HostTensor> parts, WeightUse use);
 }
 

@@ -1,4 +1,4 @@
-// The table of an op's bodies, one for each backend. The function of every op ends with a call of
+// The table of an op's bodies, one for each kind of backend. The function of every op ends with a call of
 // the body for its Exec. Before the call it makes an OpTimer, which records what the call costs.
 #pragma once
 
@@ -11,8 +11,7 @@ template <typename Function>
 struct Bodies {
   Function* reference;
   Function* cpu;
-  Function* mlx;
-  Function* cuda;
+  Function* gpu;
 
   Function* of(const Exec& exec) const { return of(exec.backend()); }
   Function* of(Backend backend) const {
@@ -22,9 +21,8 @@ struct Bodies {
       case Backend::kCpu:
         return cpu;
       case Backend::kMlx:
-        return mlx;
       case Backend::kCuda:
-        return cuda;
+        return gpu;
     }
     return reference;
   }
@@ -40,9 +38,6 @@ struct Bodies {
   namespace cpu {                  \
   __VA_ARGS__;                     \
   }                                \
-  namespace mlx {                  \
-  __VA_ARGS__;                     \
-  }                                \
-  namespace cuda {                 \
+  namespace gpu {                  \
   __VA_ARGS__;                     \
   }

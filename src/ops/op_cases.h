@@ -1,7 +1,6 @@
-// All op cases of the project, and which backend has which op.
+// All op cases of the project, and the ops that they are of.
 #pragma once
 
-#include <array>
 #include <string>
 #include <vector>
 
@@ -13,12 +12,11 @@ namespace pagoda {
 // this function is generated from the folders' names (all_op_cases.cc.in).
 std::vector<OpCase> all_op_cases();
 
-struct OpSupport {
+struct ListedOp {
   std::string op;
   int num_cases = 0;
-  std::array<bool, kNumBackends> is_built = {};  // indexed by Backend: whether it has a body
 };
 // Returns one entry for each op.
-std::vector<OpSupport> op_support();
+std::vector<ListedOp> listed_ops();
 
 }  // namespace pagoda

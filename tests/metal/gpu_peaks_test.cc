@@ -1,13 +1,13 @@
 // Tests the measuring of a GPU's peaks on the emulator. The results of kernels are checked; the
 // speeds are arbitrary.
-#include "backend/mlx/gpu_peaks.h"
+#include "backend/gpu/gpu_peaks.h"
 
 #include <gtest/gtest.h>
 
 #include "backend/backend.h"
 #include "tests/metal/stand_in.h"
 
-namespace pagoda::mlx {
+namespace pagoda::gpu {
 namespace {
 
 constexpr GpuPeakWork kTiny = {.read_bytes = 256 << 10, .fma_groups = 2, .fma_rounds = 2};
@@ -15,7 +15,7 @@ constexpr GpuPeakWork kTiny = {.read_bytes = 256 << 10, .fma_groups = 2, .fma_ro
 class GpuPeaksTest : public ::testing::TestWithParam<bool> {};
 
 TEST_P(GpuPeaksTest, EveryRunIsRight) {
-  stand_in::configure({.is_traced = GetParam()});
+  mlx::stand_in::configure({.is_traced = GetParam()});
   const auto exec = make_exec({.backend = Backend::kMlx}).value();
   const Result<GpuPeaks> peaks = measure_gpu_peaks(*exec, kTiny);
   ASSERT_TRUE(peaks.ok()) << peaks.status().message();
@@ -26,9 +26,9 @@ TEST_P(GpuPeaksTest, EveryRunIsRight) {
 INSTANTIATE_TEST_SUITE_P(Builds, GpuPeaksTest, ::testing::Bool());
 
 TEST(GpuPeaksOfABrokenGpu, AreNone) {
-  stand_in::configure({});
+  mlx::stand_in::configure({});
   const auto exec = make_exec({.backend = Backend::kMlx}).value();
-  stand_in::configure({.skips_kernels = true});
+  mlx::stand_in::configure({.skips_kernels = true});
   const Result<GpuPeaks> peaks = measure_gpu_peaks(*exec, kTiny);
   ASSERT_FALSE(peaks.ok());
   EXPECT_EQ(peaks.status().code(), StatusCode::kUnavailable);
@@ -36,4 +36,4 @@ TEST(GpuPeaksOfABrokenGpu, AreNone) {
 }
 
 }  // namespace
-}  // namespace pagoda::mlx
+}  // namespace pagoda::gpu

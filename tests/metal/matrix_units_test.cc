@@ -1,18 +1,18 @@
 // Tests the verdict on a GPU's matrix units, for each kind that the emulator has.
-#include "backend/mlx/matrix_units.h"
+#include "backend/gpu/matrix_units.h"
 
 #include <gtest/gtest.h>
 
 #include "backend/backend.h"
 #include "tests/metal/stand_in.h"
 
-namespace pagoda::mlx {
+namespace pagoda::gpu {
 namespace {
 
 MatrixUnits verdict_on(emulator::MatrixOrder order) {
-  stand_in::Options options;
+  mlx::stand_in::Options options;
   options.emulator.matrix_order = order;
-  stand_in::configure(options);
+  mlx::stand_in::configure(options);
   return matrix_units(*make_exec({.backend = Backend::kMlx}).value());
 }
 
@@ -23,11 +23,11 @@ TEST(MatrixUnitsTest, TheirOrderIsFoundOut) {
 }
 
 TEST(MatrixUnitsTest, AGpuThatComputesNothingIsRefused) {
-  stand_in::configure({.skips_kernels = true});
+  mlx::stand_in::configure({.skips_kernels = true});
   const auto exec = make_exec({.backend = Backend::kMlx});
   ASSERT_FALSE(exec.ok());
   EXPECT_EQ(exec.status().code(), StatusCode::kUnavailable);
 }
 
 }  // namespace
-}  // namespace pagoda::mlx
+}  // namespace pagoda::gpu

@@ -1,6 +1,6 @@
 // Tests ops of the mlx backend over the stand-in: when their work is submitted, and the result of a
 // kernel that fails.
-#include "backend/mlx/mlx_op.h"
+#include "backend/gpu/gpu_op.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,6 +16,9 @@
 namespace pagoda::mlx {
 namespace {
 
+using gpu::GpuOp;
+using gpu::input;
+using gpu::output;
 using stand_in::kCount;
 
 class MlxOpOnMetal : public stand_in::StandInTest {
@@ -28,7 +31,7 @@ class MlxOpOnMetal : public stand_in::StandInTest {
   }
 
   Tensor add_one(const Tensor& x, double flops) {
-    MlxOp op{.name = "add_one", .inputs = {x}, .outputs = {{DType::kFloat32, {kCount}}}};
+    GpuOp op{.name = "add_one", .inputs = {x}, .outputs = {{DType::kFloat32, {kCount}}}};
     op.launch = {.dispatches = {stand_in::dispatch_of("stand_in_add", {input(0), output(0)}, 1)},
                  .flops = flops};
     return run(*exec_, std::move(op))[0];
@@ -54,7 +57,7 @@ TEST_F(MlxOpOnMetal, LongOpsAreHandedOverBeforeTheStepsEnd) {
 }
 
 TEST_F(MlxOpOnMetal, AnErrorOfAnEarlyHandOverIsTheEvaluations) {
-  MlxOp op{.name = "unknown", .outputs = {{DType::kFloat32, {kCount}}}};
+  GpuOp op{.name = "unknown", .outputs = {{DType::kFloat32, {kCount}}}};
   op.launch = {.dispatches = {stand_in::dispatch_of("stand_in_unknown", {output(0)})},
                .flops = 1e12};
   const Tensor unknown = run(*exec_, std::move(op))[0];
@@ -64,7 +67,7 @@ TEST_F(MlxOpOnMetal, AnErrorOfAnEarlyHandOverIsTheEvaluations) {
 }
 
 TEST_F(MlxOpOnMetal, AKernelThatFailsIsTheDevicesEnd) {
-  MlxOp op{.name = "broken", .outputs = {{DType::kFloat32, {kCount}}}};
+  GpuOp op{.name = "broken", .outputs = {{DType::kFloat32, {kCount}}}};
   op.launch.dispatches = {stand_in::dispatch_of("stand_in_broken", {output(0)})};
   const Tensor broken = run(*exec_, std::move(op))[0];
   const Status handed_over = exec_->evaluate({&broken, 1});

@@ -1,7 +1,7 @@
 // The mlx backend over the stand-in. Linked instead of backend/mlx/make_mlx_exec.cc, so that a test
 // of any backend runs our kernels.
 #include "backend/backend.h"
-#include "backend/mlx/matrix_units.h"
+#include "backend/gpu/matrix_units.h"
 #include "backend/mlx/mlx_exec.h"
 #include "tests/metal/stand_in.h"
 
@@ -36,7 +36,7 @@ bool has_gpu() {
 
 Result<std::unique_ptr<Exec>> make_exec(const ExecOptions&) {
   StandInExec probe(nullptr);
-  PAGODA_ASSIGN_OR_RETURN(const MatrixUnits units, find_matrix_units(probe));
+  PAGODA_ASSIGN_OR_RETURN(const gpu::MatrixUnits units, gpu::find_matrix_units(probe));
   return std::unique_ptr<Exec>(std::make_unique<StandInExec>(nullptr, units));
 }
 

@@ -82,7 +82,7 @@ void register_kernels() {
 
 class LaunchOp final : public mx::Primitive {
  public:
-  LaunchOp(MetalLaunch launch, int memory_of, std::int64_t byte_offset)
+  LaunchOp(GpuLaunch launch, int memory_of, std::int64_t byte_offset)
       : mx::Primitive(mx::default_stream(mx::default_device())),
         launch_(std::move(launch)),
         memory_of_(memory_of),
@@ -103,26 +103,26 @@ class LaunchOp final : public mx::Primitive {
   const char* name() const override { return "launch"; }
 
  private:
-  MetalLaunch launch_;
+  GpuLaunch launch_;
   int memory_of_;
   std::int64_t byte_offset_;
 };
 
 }  // namespace
 
-extern const MetalSource kSource = {"stand_in",
-                                    "// The emulator's kernels are registered as they are."};
-extern const MetalSource kOtherSource = {"stand_in", "// Another text."};
-extern const MetalSource kNotAscii = {"stand_in", "// \xc3\xa4"};
+extern const GpuSource kSource = {"stand_in",
+                                  "// The emulator's kernels are registered as they are."};
+extern const GpuSource kOtherSource = {"stand_in", "// Another text."};
+extern const GpuSource kNotAscii = {"stand_in", "// \xc3\xa4"};
 
 mx::array build(Op op) {
-  MetalLaunch launch{.dispatches = std::move(op.dispatches),
-                     .scratch_bytes = std::move(op.scratch_bytes)};
+  GpuLaunch launch{.dispatches = std::move(op.dispatches),
+                   .scratch_bytes = std::move(op.scratch_bytes)};
   auto primitive = std::make_shared<LaunchOp>(std::move(launch), op.memory_of, op.byte_offset);
   return mx::array({kCount}, op.dtype, std::move(primitive), std::move(op.inputs));
 }
 
-MetalDispatch dispatch_of(std::string_view name, std::vector<MetalOperand> buffers, float value) {
+GpuDispatch dispatch_of(std::string_view name, std::vector<GpuOperand> buffers, float value) {
   return {.function = {&kSource, name},
           .buffers = std::move(buffers),
           .parameters = AddParameters{kCount, value}};

@@ -11,11 +11,21 @@
 #include <string_view>
 #include <vector>
 
-#include "backend/mlx/metal_launch.h"
+#include "backend/gpu/gpu_launch.h"
 
 namespace pagoda::mlx::stand_in {
 
 namespace mx = ::mlx::core;
+
+using gpu::GpuDispatch;
+using gpu::GpuFunction;
+using gpu::GpuLaunch;
+using gpu::GpuOperand;
+using gpu::GpuParameters;
+using gpu::GpuSource;
+using gpu::input;
+using gpu::output;
+using gpu::scratch;
 
 constexpr int kCount = 64;  // elements of every array
 
@@ -25,14 +35,14 @@ struct AddParameters {
   float value;
 };
 
-extern const MetalSource kSource;
-extern const MetalSource kOtherSource;
-extern const MetalSource kNotAscii;
+extern const GpuSource kSource;
+extern const GpuSource kOtherSource;
+extern const GpuSource kNotAscii;
 
 // An op with one output of kCount elements. The output shares the memory of input `memory_of`, if
 // that is not negative. The inputs begin at `byte_offset`.
 struct Op {
-  std::vector<MetalDispatch> dispatches;
+  std::vector<GpuDispatch> dispatches;
   std::vector<mx::array> inputs;
   std::vector<std::size_t> scratch_bytes = {};
   mx::Dtype dtype = mx::float32;
@@ -51,8 +61,7 @@ mx::array build(Op op);
 // - stand_in_nothing(out), stand_in_halves(out) with elements of 16 bits, stand_in_shared(out) with
 //   threadgroup memory: these three write nothing
 // - stand_in_broken(out): not all lanes reach its barrier
-MetalDispatch dispatch_of(std::string_view name, std::vector<MetalOperand> buffers,
-                          float value = 0);
+GpuDispatch dispatch_of(std::string_view name, std::vector<GpuOperand> buffers, float value = 0);
 mx::array add_value(const mx::array& x, float value);
 
 mx::array ones();

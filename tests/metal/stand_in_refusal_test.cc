@@ -17,7 +17,7 @@ namespace {
 
 class RefusalTest : public StandInTest {
  protected:
-  void expect_refusal(MetalDispatch dispatch, std::string_view why) {
+  void expect_refusal(GpuDispatch dispatch, std::string_view why) {
     expect_refusal(Op{.dispatches = {std::move(dispatch)}, .inputs = {ones()}}, why);
   }
   void expect_refusal(Op op, std::string_view why) {
@@ -34,7 +34,7 @@ class RefusalTest : public StandInTest {
 };
 
 TEST_F(RefusalTest, BuffersThatAreNotTheKernels) {
-  const auto add = [](std::vector<MetalOperand> buffers) {
+  const auto add = [](std::vector<GpuOperand> buffers) {
     return dispatch_of("stand_in_add", std::move(buffers));
   };
   expect_refusal(add({output(0), input(0)}), "stand_in_add: buffer 0 is bound to be written");
@@ -78,7 +78,7 @@ TEST_F(RefusalTest, PlacesOutsideOfAnArray) {
 
 TEST_F(RefusalTest, Grids) {
   const auto grid = [](int num_groups, int num_threads) {
-    MetalDispatch dispatch = dispatch_of("stand_in_add", {input(0), output(0)});
+    GpuDispatch dispatch = dispatch_of("stand_in_add", {input(0), output(0)});
     dispatch.num_groups = {num_groups, 1, 1};
     dispatch.num_threads = num_threads;
     return dispatch;
@@ -90,7 +90,7 @@ TEST_F(RefusalTest, Grids) {
 
 TEST_F(RefusalTest, ThreadgroupMemory) {
   const auto shared = [](std::string_view name, int bytes) {
-    MetalDispatch dispatch = dispatch_of(name, {output(0)});
+    GpuDispatch dispatch = dispatch_of(name, {output(0)});
     dispatch.threadgroup_bytes = bytes;
     return dispatch;
   };
@@ -101,15 +101,15 @@ TEST_F(RefusalTest, ThreadgroupMemory) {
 }
 
 TEST_F(RefusalTest, Parameters) {
-  MetalDispatch dispatch = dispatch_of("stand_in_add", {input(0), output(0)});
+  GpuDispatch dispatch = dispatch_of("stand_in_add", {input(0), output(0)});
   dispatch.parameters = 1;
   expect_refusal(dispatch, "4 bytes of parameters, the kernel has 8");
-  dispatch.parameters = MetalParameters();
+  dispatch.parameters = GpuParameters();
   expect_refusal(dispatch, "index 2 is not bound");
 }
 
 TEST_F(RefusalTest, Functions) {
-  MetalDispatch dispatch = dispatch_of("stand_in_add", {input(0), output(0)});
+  GpuDispatch dispatch = dispatch_of("stand_in_add", {input(0), output(0)});
   build_pipeline(dispatch.function);
   dispatch.function.source = &kOtherSource;
   expect_refusal(dispatch, "stand_in_add: two functions have this name, and other texts");

@@ -314,7 +314,7 @@ TEST_F(StandInTest, LargeInputsEndACommandBuffer) {
 }
 
 TEST_F(StandInTest, PipelinesBuiltAheadAreNotLate) {
-  const MetalFunction function = {&kSource, "stand_in_cast", {"float", "32"}};
+  const GpuFunction function = {&kSource, "stand_in_cast", {"float", "32"}};
   EXPECT_EQ(function.binary_name(), "stand_in_cast_float_32");
   EXPECT_NE(function.text().find("template [[host_name(\"stand_in_cast_float_32\")]] [[kernel]] "
                                  "decltype(stand_in_cast<float, 32>) stand_in_cast<float, 32>;"),

@@ -1,4 +1,4 @@
-"""Every .metal file of ours through a second front end, and by the rules of backend/mlx/kernel.metal.h.
+"""Every .metal file of ours through a second front end, and by the rules of backend/gpu/kernel.metal.h.
 
 Apple's compiler is on Macs alone. clang's C++ for OpenCL has the same named address spaces and the same lack of doubles,
 and refuses most of what Apple's would: snippets here show what. MLX's own kernels show that it takes what Apple's takes.
@@ -20,7 +20,7 @@ import mlx_kernels  # noqa: E402
 FILES = metal_source.metal_files()
 HEADERS = sorted(metal_source.ROOT.glob("src/**/*.metal.h"))
 PARAMETERS = sorted(metal_source.ROOT.glob("src/**/*_metal.h"))
-PREAMBLE = '#include "backend/mlx/kernel.metal.h"\n'
+PREAMBLE = '#include "backend/gpu/kernel.metal.h"\n'
 
 
 def name_of(path):
@@ -94,7 +94,7 @@ def test_the_preamble_comes_first(file):
 
 
 def test_the_place_of_a_thread_has_usable_names():
-    macro = (metal_source.ROOT / "src/backend/mlx/kernel.metal.h").read_text().split("#define PAGODA_THREAD")[1]
+    macro = (metal_source.ROOT / "src/backend/gpu/kernel.metal.h").read_text().split("#define PAGODA_THREAD")[1]
     names = re.findall(r"(\w+) \[\[", macro)
     assert len(names) == 4
     uses = "".join(f"(void){name};" for name in names)

@@ -27,9 +27,8 @@ Routes body_of(Exec& exec, const Tensor& logits, const RouteArgs& args) {
     case Backend::kCpu:
       return cpu::route(exec, logits, args);
     case Backend::kMlx:
-      return mlx::route(exec, logits, args);
     case Backend::kCuda:
-      return cuda::route(exec, logits, args);
+      return gpu::route(exec, logits, args);
   }
   return {};
 }

@@ -1,6 +1,5 @@
 // A backend that this binary was built without.
 #include "backend/backend.h"
-#include "backend/weight.h"
 
 namespace pagoda::cuda {
 
@@ -11,10 +10,6 @@ bool has_gpu() {
 }
 
 Result<std::unique_ptr<Exec>> make_exec(const ExecOptions&) {
-  return unsupported("[device] cuda: not built into this binary");
-}
-
-Result<Weight> prepare_weight(Exec&, std::span<const HostTensor>, WeightUse) {
   return unsupported("[device] cuda: not built into this binary");
 }
 

@@ -9,7 +9,7 @@ bool metal_is_available() {
   return false;
 }
 
-void build_pipeline(const MetalFunction&) {
+void build_pipeline(const gpu::GpuFunction&) {
   throw std::runtime_error("this MLX has no Metal");
 }
 
@@ -17,7 +17,7 @@ std::uint64_t num_late_pipelines() {
   return 0;
 }
 
-void dispatch_launch(::mlx::core::Stream, const MetalLaunch&, std::span<const MetalInput>,
+void dispatch_launch(::mlx::core::Stream, const gpu::GpuLaunch&, std::span<const MetalInput>,
                      std::span<::mlx::core::array>) {
   throw std::runtime_error("this MLX has no Metal");
 }

@@ -1,6 +1,5 @@
 // A backend that this binary was built without.
 #include "backend/backend.h"
-#include "backend/weight.h"
 
 namespace pagoda::mlx {
 
@@ -11,14 +10,6 @@ bool has_gpu() {
 }
 
 Result<std::unique_ptr<Exec>> make_exec(const ExecOptions&) {
-  return unsupported("[device] mlx: not built into this binary");
-}
-
-Result<std::optional<GpuPeaks>> gpu_peaks(Exec&) {
-  return unsupported("[device] mlx: not built into this binary");
-}
-
-Result<Weight> prepare_weight(Exec&, std::span<const HostTensor>, WeightUse) {
   return unsupported("[device] mlx: not built into this binary");
 }
 

@@ -28,7 +28,7 @@ Result<std::unique_ptr<Exec>> make_exec(const ExecOptions& options) {
   try {
     prepare_gpu();
     MlxExec probe(nullptr);
-    PAGODA_ASSIGN_OR_RETURN(const MatrixUnits units, find_matrix_units(probe));
+    PAGODA_ASSIGN_OR_RETURN(const gpu::MatrixUnits units, gpu::find_matrix_units(probe));
     return std::unique_ptr<Exec>(std::make_unique<MlxExec>(nullptr, units));
   } catch (const std::exception& error) {
     return unavailable("[device] mlx: {}", error.what());

@@ -14,6 +14,13 @@
 namespace pagoda::mlx {
 namespace {
 
+using gpu::GpuDispatch;
+using gpu::GpuFunction;
+using gpu::GpuLaunch;
+using gpu::GpuOperand;
+using gpu::GpuParameters;
+using gpu::GpuSource;
+
 namespace mx = ::mlx::core;
 
 constexpr std::size_t kThreadgroupUnit = 16;  // bytes; Metal requires lengths to be multiples of it
@@ -23,13 +30,13 @@ constexpr std::size_t kThreadgroupUnit = 16;  // bytes; Metal requires lengths t
 class Pipelines {
  public:
   // Returns the function's pipeline, or null if it was never built.
-  MTL::ComputePipelineState* find(const MetalFunction& function) const {
+  MTL::ComputePipelineState* find(const GpuFunction& function) const {
     const std::shared_lock lock(mutex_);
     const auto found = pipelines_.find(function);
     return found == pipelines_.end() ? nullptr : found->second;
   }
 
-  MTL::ComputePipelineState* build(const MetalFunction& function) {
+  MTL::ComputePipelineState* build(const GpuFunction& function) {
     Key key{function.source, function.binary_name()};
     mx::metal::Device& device = mx::metal::device(mx::Device::gpu);
     const mx::CompileOptions ieee(static_cast<int>(mx::MathMode::Safe));
@@ -43,7 +50,7 @@ class Pipelines {
 
  private:
   struct Key {
-    const MetalSource* source;
+    const GpuSource* source;
     std::string binary_name;
   };
 
@@ -55,7 +62,7 @@ class Pipelines {
       return hash;
     }
     std::size_t operator()(const Key& key) const { return add(kBasis, key.binary_name); }
-    std::size_t operator()(const MetalFunction& function) const {
+    std::size_t operator()(const GpuFunction& function) const {
       std::uint64_t hash = add(kBasis, function.name);
       for (const std::string_view argument : function.arguments)
         hash = add(add(hash, "_"), argument);
@@ -69,7 +76,7 @@ class Pipelines {
     bool operator()(const Key& a, const Key& b) const {
       return a.source == b.source && a.binary_name == b.binary_name;
     }
-    bool operator()(const MetalFunction& function, const Key& key) const {
+    bool operator()(const GpuFunction& function, const Key& key) const {
       std::string_view rest = key.binary_name;
       const auto take = [&rest](std::string_view text) {
         const bool matches = rest.starts_with(text);
@@ -82,7 +89,7 @@ class Pipelines {
       }
       return rest.empty();
     }
-    bool operator()(const Key& key, const MetalFunction& function) const {
+    bool operator()(const Key& key, const GpuFunction& function) const {
       return (*this)(function, key);
     }
   };
@@ -98,7 +105,7 @@ Pipelines& pipelines() {
 
 std::atomic<std::uint64_t> late_pipelines = 0;
 
-MTL::ComputePipelineState* pipeline_of(const MetalFunction& function) {
+MTL::ComputePipelineState* pipeline_of(const GpuFunction& function) {
   if (MTL::ComputePipelineState* const built = pipelines().find(function)) return built;
   late_pipelines.fetch_add(1, std::memory_order_relaxed);
   return pipelines().build(function);
@@ -113,7 +120,7 @@ mx::array allocate_scratch(std::size_t bytes) {
 // A launch that is being encoded.
 class Encoding {
  public:
-  Encoding(mx::metal::CommandEncoder& encoder, const MetalLaunch& launch,
+  Encoding(mx::metal::CommandEncoder& encoder, const GpuLaunch& launch,
            std::span<const MetalInput> inputs, std::span<mx::array> outputs)
       : encoder_(encoder), inputs_(inputs), outputs_(outputs) {
     for (const std::size_t bytes : launch.scratch_bytes) {
@@ -123,11 +130,11 @@ class Encoding {
     is_written_.resize(scratch_.size());
   }
 
-  void add(const MetalDispatch& dispatch) {
+  void add(const GpuDispatch& dispatch) {
     encoder_.set_compute_pipeline_state(pipeline_of(dispatch.function));
     int index = 0;
-    for (const MetalOperand operand : dispatch.buffers) bind(operand, index++);
-    const MetalParameters& parameters = dispatch.parameters;
+    for (const GpuOperand operand : dispatch.buffers) bind(operand, index++);
+    const GpuParameters& parameters = dispatch.parameters;
     if (parameters.size() > 0)
       encoder_.set_bytes(parameters.data(), static_cast<int>(parameters.size()), index);
     if (dispatch.threadgroup_bytes > 0) {
@@ -137,23 +144,23 @@ class Encoding {
     }
     const auto [x, y, z] = dispatch.num_groups;
     encoder_.dispatch_threadgroups(MTL::Size(x, y, z), MTL::Size(dispatch.num_threads, 1, 1));
-    for (const MetalOperand operand : dispatch.buffers) {
-      if (operand.kind == MetalOperand::Kind::kScratch) is_written_[operand.index] = true;
+    for (const GpuOperand operand : dispatch.buffers) {
+      if (operand.kind == GpuOperand::Kind::kScratch) is_written_[operand.index] = true;
     }
   }
 
  private:
-  void bind(MetalOperand operand, int index) {
+  void bind(GpuOperand operand, int index) {
     switch (operand.kind) {
-      case MetalOperand::Kind::kInput: {
+      case GpuOperand::Kind::kInput: {
         const MetalInput& input = inputs_[operand.index];
         encoder_.set_input_array(*input.array, index, input.byte_offset);
         break;
       }
-      case MetalOperand::Kind::kOutput:
+      case GpuOperand::Kind::kOutput:
         encoder_.set_output_array(outputs_[operand.index], index);
         break;
-      case MetalOperand::Kind::kScratch:
+      case GpuOperand::Kind::kScratch:
         if (is_written_[operand.index]) {
           encoder_.set_input_array(scratch_[operand.index], index);
         } else {
@@ -176,7 +183,7 @@ bool metal_is_available() {
   return mx::metal::is_available();
 }
 
-void build_pipeline(const MetalFunction& function) {
+void build_pipeline(const GpuFunction& function) {
   if (pipelines().find(function) == nullptr) pipelines().build(function);
 }
 
@@ -184,10 +191,10 @@ std::uint64_t num_late_pipelines() {
   return late_pipelines.load(std::memory_order_relaxed);
 }
 
-void dispatch_launch(mx::Stream stream, const MetalLaunch& launch,
-                     std::span<const MetalInput> inputs, std::span<mx::array> outputs) {
+void dispatch_launch(mx::Stream stream, const GpuLaunch& launch, std::span<const MetalInput> inputs,
+                     std::span<mx::array> outputs) {
   Encoding encoding(mx::metal::get_command_encoder(stream), launch, inputs, outputs);
-  for (const MetalDispatch& dispatch : launch.dispatches) {
+  for (const GpuDispatch& dispatch : launch.dispatches) {
     const auto [x, y, z] = dispatch.num_groups;
     if (x > 0 && y > 0 && z > 0) encoding.add(dispatch);  // an op without rows has no groups
   }

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <span>
 
-#include "backend/mlx/metal_launch.h"
+#include "backend/gpu/gpu_launch.h"
 
 namespace pagoda::mlx {
 
@@ -25,14 +25,14 @@ bool metal_is_available();
 
 // Compiles a function unless it is compiled already. Takes about a second. May be called on any
 // thread.
-void build_pipeline(const MetalFunction& function);
+void build_pipeline(const gpu::GpuFunction& function);
 
 // Returns how many functions were not compiled before their first dispatch: steps waited for them.
 std::uint64_t num_late_pipelines();
 
 // Encodes the launch's dispatches, in order. REQUIRES: the arrays have memory; the ops that produce
 // the inputs have been encoded. Called by the thread of `stream` while it evaluates the op.
-void dispatch_launch(::mlx::core::Stream stream, const MetalLaunch& launch,
+void dispatch_launch(::mlx::core::Stream stream, const gpu::GpuLaunch& launch,
                      std::span<const MetalInput> inputs, std::span<::mlx::core::array> outputs);
 
 }  // namespace pagoda::mlx

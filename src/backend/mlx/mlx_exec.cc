@@ -10,11 +10,14 @@
 
 #include "backend/mlx/gpu_limits.h"
 #include "backend/mlx/metal_dispatch.h"
-#include "backend/mlx/mlx_op.h"
 #include "tensor/num_bytes.h"
 
 namespace pagoda::mlx {
 namespace {
+
+using gpu::GpuDispatch;
+using gpu::GpuFunction;
+using gpu::GpuLaunch;
 
 constexpr std::size_t kLine = 64;  // bytes; the cpu backend's bodies read whole lines
 
@@ -90,14 +93,6 @@ void set_aligned_data(mx::array& output) {
   set_lines(output, mx::allocator::malloc(output.nbytes() + 2 * kLine));
 }
 
-Exec& host_exec(Exec& exec) {
-  return *mlx_exec(exec).host()->exec;
-}
-
-MatrixUnits matrix_units(const Exec& exec) {
-  return mlx_exec(exec).matrix_units();
-}
-
 Tensor MlxExec::allocate(DType dtype, const Shape& shape) {
   PAGODA_CHECK(false, "[mlx] expected ops to return what they build, got a call of allocate");
 }
@@ -128,6 +123,13 @@ Result<Tensor> MlxExec::allocate_persistent(DType dtype, const Shape& shape) {
 
 std::byte* MlxExec::host_address(const Tensor& persistent) {
   return reinterpret_cast<std::byte*>(whole_array(persistent).data<char>());
+}
+
+// Lets `write` write where the values stay: persistent memory begins as zeros.
+Status MlxExec::fill(const Tensor& persistent, std::int64_t first, std::int64_t /*count*/,
+                     const std::function<void(std::uint32_t* values)>& write) {
+  write(whole_array(persistent).data<std::uint32_t>() + persistent.offset() + first);
+  return ok_status();
 }
 
 Tensor MlxExec::upload(DType dtype, const Shape& shape, std::span<const std::byte> bytes) {
@@ -208,8 +210,8 @@ Status MlxExec::finish() {
 // evaluated.
 Status MlxExec::prepare_kernels(const std::function<void()>& call_ops,
                                 const std::function<void(double)>& progress) {
-  if (!uses_metal()) return ok_status();
-  std::vector<MetalFunction> functions;
+  if (!uses_kernels()) return ok_status();
+  std::vector<GpuFunction> functions;
   listed_ = &functions;
   call_ops();
   listed_ = nullptr;
@@ -225,42 +227,41 @@ Status MlxExec::prepare_kernels(const std::function<void()>& call_ops,
   return ok_status();
 }
 
-void MlxExec::list_kernels(const MetalLaunch& launch) {
+void MlxExec::list_kernels(const GpuLaunch& launch) {
   if (listed_ == nullptr) return;
-  for (const MetalDispatch& dispatch : launch.dispatches) {
+  for (const GpuDispatch& dispatch : launch.dispatches) {
     const std::string name = dispatch.function.binary_name();
-    if (std::none_of(listed_->begin(), listed_->end(), [&](const MetalFunction& function) {
-          return function.binary_name() == name;
-        })) {
+    if (std::none_of(listed_->begin(), listed_->end(),
+                     [&](const GpuFunction& function) { return function.binary_name() == name; })) {
       listed_->push_back(dispatch.function);
     }
   }
 }
 
 ExecCounters MlxExec::counters() const {
-  ExecCounters counters = uses_metal() ? ExecCounters{} : host_->exec->counters();
+  ExecCounters counters = uses_kernels() ? ExecCounters{} : host_->exec->counters();
   counters.num_evaluations = num_evaluations_;
-  if (uses_metal()) counters.num_late_kernels = num_late_pipelines() - num_late_before_;
+  if (uses_kernels()) counters.num_late_kernels = num_late_pipelines() - num_late_before_;
   return counters;
 }
 
 std::int64_t MlxExec::available_bytes() const {
-  return uses_metal() ? available_gpu_bytes() : Exec::available_bytes();
+  return uses_kernels() ? available_gpu_bytes() : Exec::available_bytes();
 }
 
 std::string MlxExec::arithmetic() const {
-  const std::string how = uses_metal() ? describe() : host_->exec->arithmetic();
+  const std::string how = uses_kernels() ? describe() : host_->exec->arithmetic();
   return fmt::format("{} by {}", backend_name(backend()), how);
 }
 
 std::string MlxExec::describe() const {
-  if (!uses_metal()) return "no Metal here: ops run by the cpu backend";
+  if (!uses_kernels()) return "no Metal here: ops run by the cpu backend";
   return fmt::format("{}; {}", describe_gpu(), to_string(matrix_units_));
 }
 
 Status MlxExec::failed(std::string_view what, const std::exception& error) const {
   const std::string message = fmt::format("[mlx] {}: {}", what, error.what());
-  return {uses_metal() ? StatusCode::kUnavailable : StatusCode::kInternal, message};
+  return {uses_kernels() ? StatusCode::kUnavailable : StatusCode::kInternal, message};
 }
 
 void MlxExec::hand_over(const std::vector<mx::array>& results) {
@@ -271,7 +272,7 @@ void MlxExec::hand_over(const std::vector<mx::array>& results) {
   }
 }
 
-bool MlxExec::is_due(const MetalLaunch& launch) {
+bool MlxExec::is_due(const GpuLaunch& launch) {
   if (listed_ != nullptr) return false;
   graph_flops_ += launch.flops;
   graph_bytes_ += launch.bytes;

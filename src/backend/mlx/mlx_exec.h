@@ -1,4 +1,4 @@
-// MlxExec: MLX as a backend. Ops (mlx_op.h) build one lazy graph for the whole step, which
+// MlxExec: MLX as a backend. Ops (mlx_op.cc) build one lazy graph for the whole step, which
 // evaluate() runs. If MLX has Metal, our kernels run on the GPU, else the cpu backend's bodies on
 // the CPU.
 //
@@ -10,7 +10,7 @@
 //
 // Order. All work of a thread goes to one stream, which runs in order. A step's graph is therefore
 // finished before the next step's begins, and evaluate() may be called for a step while earlier
-// steps are still running. See mlx_op.h for what this means for memory that is written in place.
+// steps are still running. See mlx_op.cc for what this means for memory that is written in place.
 //
 // Errors. MLX throws; Pagoda does not. Exceptions are caught where graphs are run.
 #pragma once
@@ -29,8 +29,7 @@
 #include <utility>
 #include <vector>
 
-#include "backend/mlx/matrix_units.h"
-#include "backend/mlx/metal_launch.h"
+#include "backend/gpu/gpu_exec.h"
 #include "tensor/exec.h"
 
 namespace pagoda::mlx {
@@ -69,16 +68,21 @@ struct HostBodies {
   std::atomic<int> num_waiting = 0;  // ops that the stream's thread has not finished
 };
 
-class MlxExec : public Exec {
+class MlxExec : public gpu::GpuExec {
  public:
   // Makes an Exec whose ops run as bodies on `host`. If `host` is null, they run as our kernels, on
   // a GPU with matrix units of the kind `units`.
-  explicit MlxExec(std::shared_ptr<HostBodies> host, MatrixUnits units = MatrixUnits::kUnusable)
-      : Exec(Backend::kMlx), host_(std::move(host)), matrix_units_(units) {}
+  explicit MlxExec(std::shared_ptr<HostBodies> host,
+                   gpu::MatrixUnits units = gpu::MatrixUnits::kUnusable)
+      : GpuExec(Backend::kMlx), host_(std::move(host)), matrix_units_(units) {}
 
-  bool uses_metal() const { return host_ == nullptr; }
-  MatrixUnits matrix_units() const { return matrix_units_; }
-  const std::shared_ptr<HostBodies>& host() const { return host_; }  // null if ops are kernels
+  bool uses_kernels() const { return host_ == nullptr; }
+
+  std::vector<Tensor> run(gpu::GpuOp op) override;
+  Exec* host_exec() const override { return host_ ? host_->exec.get() : nullptr; }
+  gpu::MatrixUnits matrix_units() const override { return matrix_units_; }
+  Status fill(const Tensor& persistent, std::int64_t first, std::int64_t count,
+              const std::function<void(std::uint32_t* values)>& write) override;
 
   int num_threads() const override { return host_ ? host_->exec->num_threads() : 1; }
   bool is_asynchronous() const override { return true; }
@@ -104,11 +108,11 @@ class MlxExec : public Exec {
   std::int64_t available_bytes() const override;
   std::string describe() const override;
   // Adds the kernels of a launch to the list that prepare_kernels() collects, if it is running.
-  void list_kernels(const MetalLaunch& launch);
+  void list_kernels(const gpu::GpuLaunch& launch);
 
   // Adds an op's work to the graph's, and returns whether the graph should be given to MLX now:
   // macOS ends command buffers that run too long.
-  bool is_due(const MetalLaunch& launch);
+  bool is_due(const gpu::GpuLaunch& launch);
   // Gives MLX the graph built so far, up to `results`. The next evaluate() or finish() returns its
   // errors.
   void hand_over(const std::vector<mx::array>& results);
@@ -119,20 +123,12 @@ class MlxExec : public Exec {
   Status failed(std::string_view what, const std::exception& error) const;
 
   std::shared_ptr<HostBodies> host_;
-  MatrixUnits matrix_units_;
-  std::vector<MetalFunction>* listed_ = nullptr;  // not null while prepare_kernels() lists
+  gpu::MatrixUnits matrix_units_;
+  std::vector<gpu::GpuFunction>* listed_ = nullptr;  // not null while prepare_kernels() lists
   std::uint64_t num_late_before_ = 0;  // the process's late kernels when prepare_kernels() ended
   Status hand_over_error_;
   double graph_flops_ = 0;
   double graph_bytes_ = 0;
 };
-
-// Casts the Exec of an op's body: the op's dispatch has already checked the Exec's backend.
-inline MlxExec& mlx_exec(Exec& exec) {
-  return static_cast<MlxExec&>(exec);
-}
-inline const MlxExec& mlx_exec(const Exec& exec) {
-  return static_cast<const MlxExec&>(exec);
-}
 
 }  // namespace pagoda::mlx

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "backend/backend.h"
-#include "backend/mlx/mlx_op.h"
+#include "backend/gpu/gpu_op.h"
 #include "tensor/read_values.h"
 #include "tensor/upload_packet.h"
 
@@ -58,10 +58,14 @@ std::unique_ptr<Exec> make_mlx_exec() {
   return make_exec({.backend = Backend::kMlx, .num_threads = 1}).value();
 }
 
+MlxExec& mlx_exec(Exec& exec) {
+  return static_cast<MlxExec&>(exec);
+}
+
 // Runs an op that applies `function` to each element of x.
 template <typename Function>
 Tensor map(Exec& exec, const Tensor& x, Function&& function) {
-  MlxOp op{.name = "map", .inputs = {x}, .outputs = {{x.dtype(), x.shape()}}};
+  gpu::GpuOp op{.name = "map", .inputs = {x}, .outputs = {{x.dtype(), x.shape()}}};
   op.host = [function](Exec& host, std::span<const Tensor> in) {
     const Tensor out = host.allocate(DType::kFloat32, in[0].shape());
     const std::vector<float> values =
@@ -70,7 +74,7 @@ Tensor map(Exec& exec, const Tensor& x, Function&& function) {
     for (std::size_t i = 0; i < values.size(); ++i) out.data<float>()[i] = function(values[i]);
     return std::vector<Tensor>{out};
   };
-  return run(exec, std::move(op))[0];
+  return gpu::run(exec, std::move(op))[0];
 }
 
 Tensor doubled(Exec& exec, const Tensor& x) {

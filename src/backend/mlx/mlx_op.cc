@@ -1,4 +1,23 @@
-#include "backend/mlx/mlx_op.h"
+// How MLX runs an op: as one primitive of its graph, by kernels if MLX has Metal, else by the cpu
+// backend's body on MLX's thread of the stream.
+//
+// Outputs that share an input's memory. MLX's arrays are values: an update is a copy, or at best a
+// donated buffer. Here an output may share an input's buffer instead. So the KV cache stays at its
+// address, and a step writes only its own tokens. No reader sees the old array change, because:
+// - A write comes before the reads of its step: attention reads the returned array, so the graph
+//   has an edge from the write to the read. The store keeps only the returned array (rebind), so
+//   that the next write depends on this one, too.
+// - Reads of an earlier step come before this write. MLX orders a graph only by its edges, so a
+//   step must be evaluated as a whole before the next one is. A CPU stream runs work in the order
+//   of submission, which is enough for any number of steps in flight. On Metal a kernel waits for
+//   earlier kernels of its own command encoder that read the buffer, and for encoders that wrote
+//   it. It does not wait for earlier encoders that only read it. On Metal the owner of the blocks
+//   ensures the order. An entry is written once, and a block gets a new owner only after the host
+//   has seen the end of the last step that uses it. So a write and an older read that are both in
+//   flight never touch the same entry.
+// - The memory is never reused for another result: MlxExec::allocate_persistent gives it a deleter
+//   of its own, and MLX donates only buffers without one.
+#include "backend/gpu/gpu_op.h"
 
 #include <mlx/array.h>
 #include <mlx/backend/cpu/encoder.h>
@@ -16,6 +35,11 @@
 
 namespace pagoda::mlx {
 namespace {
+
+using gpu::GpuOp;
+using gpu::HostBody;
+using gpu::kFresh;
+using gpu::OpOutput;
 
 // MLX allocates an op's outputs when it submits the op, dozens of ops ahead of the one that runs.
 // So large results of a prompt would be in memory and not in the caches: 512 tokens of SmolLM2 run
@@ -91,7 +115,7 @@ struct HostCall {
 
 class Primitive final : public mx::Primitive {
  public:
-  Primitive(mx::Stream stream, std::shared_ptr<HostBodies> host, MlxOp op)
+  Primitive(mx::Stream stream, std::shared_ptr<HostBodies> host, GpuOp op)
       : mx::Primitive(stream), host_(std::move(host)), op_(std::move(op)) {
     // The graph holds the arrays; op_ only keeps each input's offset and strides.
     for (Tensor& input : op_.inputs) input = input.over(BufferRef());
@@ -166,17 +190,12 @@ class Primitive final : public mx::Primitive {
   }
 
   std::shared_ptr<HostBodies> host_;
-  MlxOp op_;
+  GpuOp op_;
 };
 
 }  // namespace
 
-bool uses_metal(const Exec& exec) {
-  return static_cast<const MlxExec&>(exec).uses_metal();
-}
-
-std::vector<Tensor> run(Exec& exec, MlxOp op) {
-  MlxExec& mlx = mlx_exec(exec);
+std::vector<Tensor> MlxExec::run(GpuOp op) {
   std::vector<mx::array> inputs;
   inputs.reserve(op.inputs.size());
   for (const Tensor& input : op.inputs) inputs.push_back(whole_array(input));
@@ -187,13 +206,13 @@ std::vector<Tensor> run(Exec& exec, MlxOp op) {
     dtypes.push_back(to_mlx(output.dtype));
   }
   std::vector<OpOutput> outputs = op.outputs;
-  mlx.list_kernels(op.launch);
-  const bool is_due = mlx.is_due(op.launch);
-  auto primitive = std::make_shared<Primitive>(mx::default_stream(mx::default_device()), mlx.host(),
-                                               std::move(op));
+  list_kernels(op.launch);
+  const bool is_last = is_due(op.launch);
+  auto primitive =
+      std::make_shared<Primitive>(mx::default_stream(mx::default_device()), host_, std::move(op));
   std::vector<mx::array> arrays =
       mx::array::make_arrays(std::move(shapes), dtypes, std::move(primitive), inputs);
-  if (is_due) mlx.hand_over(arrays);
+  if (is_last) hand_over(arrays);
   std::vector<Tensor> results;
   results.reserve(arrays.size());
   for (std::size_t i = 0; i < arrays.size(); ++i)

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "backend/backend.h"
+#include "backend/gpu/gpu_peaks.h"
 #include "cli/base/report_error.h"
 #include "cli/bench/machine_limits.h"
 #include "cli/flags/engine_flags.h"
@@ -36,12 +37,12 @@ struct MachineFlags {
 };
 
 // Measures the GPU of the device that the user names; returns nothing if the device has none.
-Result<std::optional<mlx::GpuPeaks>> asked_gpu_peaks(const std::string& device) {
+Result<std::optional<gpu::GpuPeaks>> asked_gpu_peaks(const std::string& device) {
   PAGODA_ASSIGN_OR_RETURN(const std::optional<Backend> backend, parse_device(device));
-  if (!backend) return std::optional<mlx::GpuPeaks>();
+  if (!backend) return std::optional<gpu::GpuPeaks>();
   PAGODA_ASSIGN_OR_RETURN(const std::unique_ptr<Exec> exec, make_exec({.backend = *backend}));
-  if (*backend != Backend::kMlx) return std::optional<mlx::GpuPeaks>();
-  return mlx::gpu_peaks(*exec);
+  if (traits_of(*backend).is_native) return std::optional<gpu::GpuPeaks>();
+  return gpu::gpu_peaks(*exec);
 }
 
 Status bench_machine(const MachineFlags& flags) {
@@ -59,7 +60,7 @@ Status bench_machine(const MachineFlags& flags) {
                 limits.float32_gmac_per_s, limits.bf16_gmac_per_s.value_or(0),
                 limits.int16_gmac_per_s.value_or(0), limits.int8_gmac_per_s.value_or(0));
   }
-  PAGODA_ASSIGN_OR_RETURN(const std::optional<mlx::GpuPeaks> gpu, asked_gpu_peaks(flags.device));
+  PAGODA_ASSIGN_OR_RETURN(const std::optional<gpu::GpuPeaks> gpu, asked_gpu_peaks(flags.device));
   if (flags.as_json) {
     OrderedJson all = {{"by_threads", rows},
                        {"machine_read_gb_per_s", rows.back()["read_gb_per_s"]}};

@@ -26,7 +26,6 @@
 #include "model/model_config.h"
 #include "ops/attention/attention.h"
 #include "ops/attention/cpu/attention_path.h"
-#include "ops/op_bodies.h"
 #include "ops/op_cases.h"
 #include "weights/checkpoint.h"
 
@@ -87,14 +86,14 @@ std::vector<std::string_view> names_of(const std::vector<Backend>& backends) {
 }
 
 void print_ops(const std::vector<Backend>& backends) {
-  const std::vector<OpSupport> ops = op_support();
+  const std::vector<ListedOp> ops = listed_ops();
   std::size_t width = 0;
-  for (const OpSupport& op : ops) width = std::max(width, op.op.size());
+  for (const ListedOp& op : ops) width = std::max(width, op.op.size());
   print_row(width, "op", names_of(backends));
-  for (const OpSupport& op : ops) {
+  for (const ListedOp& op : ops) {
     std::vector<std::string_view> cells;
     for (const Backend backend : backends)
-      cells.push_back(op.is_built[static_cast<std::size_t>(backend)] ? "yes" : "absent");
+      cells.push_back(backend_is_built(backend) ? "yes" : "absent");
     print_row(width, op.op, cells);
   }
 }
@@ -118,7 +117,7 @@ void print_attention(const std::vector<Backend>& backends, const std::vector<KvF
   for (const KvFormats& each : formats) {
     std::vector<std::string_view> cells;
     for (const Backend backend : backends) {
-      cells.push_back(op_has_body("attention_path", backend)
+      cells.push_back(backend_is_built(backend)
                           ? attention_path_name(attention_path(backend, each, head_dim))
                           : "absent");
     }

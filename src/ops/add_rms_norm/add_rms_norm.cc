@@ -22,7 +22,7 @@ AddRmsNormResult add_rms_norm(Exec& exec, const Tensor& x, const Tensor& delta,
     return OpCall{.op = "add_rms_norm", .read_bytes = bytes_of(x) + bytes_of(delta)};
   });
   static constexpr Bodies<decltype(reference::add_rms_norm)> kBodies{
-      reference::add_rms_norm, cpu::add_rms_norm, mlx::add_rms_norm, cuda::add_rms_norm};
+      reference::add_rms_norm, cpu::add_rms_norm, gpu::add_rms_norm};
   return kBodies.of(exec)(exec, x, delta, weight, args);
 }
 

@@ -1,5 +1,5 @@
 // add_rms_norm on Apple GPUs.
-#include "backend/mlx/kernel.metal.h"
+#include "backend/gpu/kernel.metal.h"
 #include "ops/add_rms_norm/add_rms_norm_metal.h"
 #include "ops/rms_norm/rms_norm_row.metal.h"
 

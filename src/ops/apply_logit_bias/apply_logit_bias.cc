@@ -13,8 +13,7 @@ Tensor apply_logit_bias(Exec& exec, const Tensor& logits, const LogitEntries& en
   check_tensor(kName, "biases", biases, DType::kFloat32, entries.rows.shape());
   const OpTimer timer(exec, [&] { return OpCall{.op = kName, .read_bytes = bytes_of(logits)}; });
   static constexpr Bodies<decltype(reference::apply_logit_bias)> kBodies{
-      reference::apply_logit_bias, cpu::apply_logit_bias, mlx::apply_logit_bias,
-      cuda::apply_logit_bias};
+      reference::apply_logit_bias, cpu::apply_logit_bias, gpu::apply_logit_bias};
   return kBodies.of(exec)(exec, logits, entries, biases);
 }
 

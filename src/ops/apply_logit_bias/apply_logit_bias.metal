@@ -2,7 +2,7 @@
 //
 // Several biases of one logit may be -inf, so such a bias only sets the logit's bit. Then one
 // thread copies or bans each logit. Last, finite biases are added: at most one per logit.
-#include "backend/mlx/kernel.metal.h"
+#include "backend/gpu/kernel.metal.h"
 #include "ops/apply_logit_bias/apply_logit_bias_metal.h"
 
 // The logits of a row that one threadgroup processes.

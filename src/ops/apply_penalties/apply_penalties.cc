@@ -26,8 +26,7 @@ Tensor apply_penalties(Exec& exec, const Tensor& logits, const SeenTokenCounts& 
         .read_bytes = bytes_of(logits) + dtype_size(DType::kInt32) * logits.num_elements()};
   });
   static constexpr Bodies<decltype(reference::apply_penalties)> kBodies{
-      reference::apply_penalties, cpu::apply_penalties, mlx::apply_penalties,
-      cuda::apply_penalties};
+      reference::apply_penalties, cpu::apply_penalties, gpu::apply_penalties};
   return kBodies.of(exec)(exec, logits, seen, factors);
 }
 

@@ -1,5 +1,5 @@
 // apply_penalties: one thread per logit, rows along y.
-#include "backend/mlx/kernel.metal.h"
+#include "backend/gpu/kernel.metal.h"
 #include "ops/apply_penalties/apply_penalties_metal.h"
 
 // logits, out: [rows, vocab]; counts: [histograms, vocab]; the others: [rows]

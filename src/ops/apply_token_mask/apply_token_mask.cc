@@ -21,8 +21,7 @@ Tensor apply_token_mask(Exec& exec, const Tensor& logits, const TokenMasks& mask
     return OpCall{.op = kName, .read_bytes = bytes_of(logits) + bytes_of(masks.words)};
   });
   static constexpr Bodies<decltype(reference::apply_token_mask)> kBodies{
-      reference::apply_token_mask, cpu::apply_token_mask, mlx::apply_token_mask,
-      cuda::apply_token_mask};
+      reference::apply_token_mask, cpu::apply_token_mask, gpu::apply_token_mask};
   return kBodies.of(exec)(exec, logits, masks);
 }
 

@@ -1,5 +1,5 @@
 // apply_token_mask: one thread per logit, rows along y.
-#include "backend/mlx/kernel.metal.h"
+#include "backend/gpu/kernel.metal.h"
 #include "ops/apply_token_mask/apply_token_mask_metal.h"
 
 // logits, out: [rows, vocab]; words: [masks, (vocab + 31) / 32]; mask_of: [rows]

@@ -1,5 +1,5 @@
 // argmax: one threadgroup per row.
-#include "backend/mlx/kernel.metal.h"
+#include "backend/gpu/kernel.metal.h"
 #include "ops/argmax/argmax_metal.h"
 #include "ops/sample/logits_row.metal.h"
 

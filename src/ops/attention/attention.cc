@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "backend/backend.h"
 #include "ops/check_kv_view.h"
 
 namespace pagoda {
@@ -44,8 +45,9 @@ std::string_view attention_path_name(AttentionPath path) {
 }
 
 AttentionPath attention_path(Backend backend, const KvFormats& formats, std::int64_t head_dim) {
+  if (computes_on_host(backend)) backend = Backend::kCpu;
   static constexpr Bodies<decltype(reference::attention_path)> kBodies{
-      reference::attention_path, cpu::attention_path, mlx::attention_path, cuda::attention_path};
+      reference::attention_path, cpu::attention_path, gpu::attention_path};
   return kBodies.of(backend)(formats, head_dim);
 }
 
@@ -67,8 +69,8 @@ Tensor attention(Exec& exec, const Tensor& q, const KvView& view, const StepBatc
                fmt::format("[attention] sinks: expected {} float32, got {} {}", q.extent(1),
                            to_string(args.sinks.shape()), dtype_name(args.sinks.dtype())));
   const OpTimer timer(exec, [&] { return attention_call(q, view, batch, args.window); });
-  static constexpr Bodies<decltype(reference::attention)> kBodies{
-      reference::attention, cpu::attention, mlx::attention, cuda::attention};
+  static constexpr Bodies<decltype(reference::attention)> kBodies{reference::attention,
+                                                                  cpu::attention, gpu::attention};
   return kBodies.of(exec)(exec, q, view, batch, args);
 }
 

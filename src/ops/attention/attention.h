@@ -50,8 +50,7 @@ enum class AttentionPath : std::uint8_t {
 // Returns "floats", "codes", "as read", "decoded".
 std::string_view attention_path_name(AttentionPath path);
 
-// Returns the path of a cache on a backend. On mlx it is that of the GPU if there is one, else that
-// of cpu. REQUIRES: the backend is built. Thread-safe.
+// Returns the path of a cache on a backend; that of cpu on mlx without a GPU. REQUIRES: the backend is built. Thread-safe.
 AttentionPath attention_path(Backend backend, const KvFormats& formats, std::int64_t head_dim);
 
 PAGODA_DECLARE_BODIES(AttentionPath attention_path(const KvFormats& formats, std::int64_t head_dim))

@@ -13,7 +13,7 @@
 //
 // A part is a sequence's tokens in the step; parts of more than kAttentionShortPart tokens are
 // prompts. No kernel reads a block table's entry or a key that no query of its threadgroup sees.
-#include "backend/mlx/kernel.metal.h"
+#include "backend/gpu/kernel.metal.h"
 #include "ops/attention/attention_arithmetic.metal.h"
 #include "ops/attention/attention_decode.metal.h"
 #include "ops/attention/attention_metal.h"

@@ -14,7 +14,7 @@ Tensor clamp(Exec& exec, const Tensor& x, const ClampArgs& args) {
                fmt::format("[clamp] limit: expected more than 0, got {}", args.limit));
   const OpTimer timer(exec, [&] { return OpCall{.op = "clamp", .read_bytes = bytes_of(x)}; });
   static constexpr Bodies<decltype(reference::clamp)> kBodies{reference::clamp, cpu::clamp,
-                                                              mlx::clamp, cuda::clamp};
+                                                              gpu::clamp};
   return kBodies.of(exec)(exec, x, args);
 }
 

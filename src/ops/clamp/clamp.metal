@@ -1,5 +1,5 @@
 // clamp on Apple GPUs.
-#include "backend/mlx/kernel.metal.h"
+#include "backend/gpu/kernel.metal.h"
 #include "ops/clamp/clamp_metal.h"
 #include "ops/rms_norm/float_run.metal.h"
 

@@ -20,7 +20,7 @@ Tensor count_tokens(Exec& exec, const Tensor& counts, const Tensor& cleared,
   const OpTimer timer(
       exec, [&] { return OpCall{.op = kName, .read_bytes = 3 * bytes_of(tokens.histograms)}; });
   static constexpr Bodies<decltype(reference::count_tokens)> kBodies{
-      reference::count_tokens, cpu::count_tokens, mlx::count_tokens, cuda::count_tokens};
+      reference::count_tokens, cpu::count_tokens, gpu::count_tokens};
   return kBodies.of(exec)(exec, counts, cleared, tokens);
 }
 

@@ -1,7 +1,7 @@
 // count_tokens: count_tokens_clear clears histograms, with one thread per count and histograms
 // along y. Then count_tokens counts, with one thread per entry. Entries are distinct, so no two
 // threads write the same count.
-#include "backend/mlx/kernel.metal.h"
+#include "backend/gpu/kernel.metal.h"
 #include "ops/count_tokens/count_tokens_metal.h"
 
 // cleared: [histograms to clear]; counts: [histograms, vocab]

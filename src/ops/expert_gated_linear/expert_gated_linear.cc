@@ -10,8 +10,7 @@ Tensor expert_gated_linear(Exec& exec, const Tensor& x, const ExpertWeight& weig
   const OpTimer timer(
       exec, [&] { return expert_product_call("expert_gated_linear", exec, x, weight, routing); });
   static constexpr Bodies<decltype(reference::expert_gated_linear)> kBodies{
-      reference::expert_gated_linear, cpu::expert_gated_linear, mlx::expert_gated_linear,
-      cuda::expert_gated_linear};
+      reference::expert_gated_linear, cpu::expert_gated_linear, gpu::expert_gated_linear};
   return kBodies.of(exec)(exec, x, weight, routing, args);
 }
 

@@ -1,5 +1,5 @@
 // gated_linear for a mixture's rows, a threadgroup's rows in one block.
-#include "backend/mlx/kernel.metal.h"
+#include "backend/gpu/kernel.metal.h"
 #include "ops/expert_linear/expert_blocks.metal.h"
 #include "ops/gated_linear/gated_sums.metal.h"
 

@@ -2,7 +2,7 @@
 #ifndef PAGODA_EXPERT_BLOCKS_METAL_H
 #define PAGODA_EXPERT_BLOCKS_METAL_H
 
-#include "backend/mlx/kernel.metal.h"
+#include "backend/gpu/kernel.metal.h"
 
 // Some rows of an expert.
 struct ExpertBlock {

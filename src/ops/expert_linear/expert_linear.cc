@@ -8,8 +8,7 @@ namespace pagoda {
 
 int expert_block_rows(const Exec& exec, std::int64_t num_tokens) {
   static constexpr Bodies<decltype(reference::expert_block_rows)> kBodies{
-      reference::expert_block_rows, cpu::expert_block_rows, mlx::expert_block_rows,
-      cuda::expert_block_rows};
+      reference::expert_block_rows, cpu::expert_block_rows, gpu::expert_block_rows};
   return kBodies.of(exec)(exec, num_tokens);
 }
 
@@ -71,7 +70,7 @@ Tensor expert_linear(Exec& exec, const Tensor& x, const ExpertWeight& weight,
   const OpTimer timer(
       exec, [&] { return expert_product_call("expert_linear", exec, x, weight, routing); });
   static constexpr Bodies<decltype(reference::expert_linear)> kBodies{
-      reference::expert_linear, cpu::expert_linear, mlx::expert_linear, cuda::expert_linear};
+      reference::expert_linear, cpu::expert_linear, gpu::expert_linear};
   return kBodies.of(exec)(exec, x, weight, routing, weights, args);
 }
 

@@ -1,6 +1,6 @@
 // The products of a mixture's rows with their experts' weights, a threadgroup's rows in one block,
 // and the sums of tokens' rows.
-#include "backend/mlx/kernel.metal.h"
+#include "backend/gpu/kernel.metal.h"
 #include "ops/expert_linear/expert_blocks.metal.h"
 #include "ops/expert_linear/expert_linear_metal.h"
 #include "ops/linear/few_rows.metal.h"

@@ -18,7 +18,7 @@ Tensor gate_heads(Exec& exec, const Tensor& x, const Tensor& gate) {
   const OpTimer timer(
       exec, [&] { return OpCall{.op = "gate_heads", .read_bytes = bytes_of(x) + bytes_of(gate)}; });
   static constexpr Bodies<decltype(reference::gate_heads)> kBodies{
-      reference::gate_heads, cpu::gate_heads, mlx::gate_heads, cuda::gate_heads};
+      reference::gate_heads, cpu::gate_heads, gpu::gate_heads};
   return kBodies.of(exec)(exec, x, gate);
 }
 

@@ -1,5 +1,5 @@
 // gate_heads on Apple GPUs.
-#include "backend/mlx/kernel.metal.h"
+#include "backend/gpu/kernel.metal.h"
 #include "ops/gate_heads/gate_heads_metal.h"
 #include "ops/rms_norm/float_run.metal.h"
 

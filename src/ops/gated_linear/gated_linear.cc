@@ -9,7 +9,7 @@ Tensor gated_linear(Exec& exec, const Tensor& x, const Weight& weight,
   check_product("gated_linear", x, weight, args.bias);
   const OpTimer timer(exec, [&] { return product_call("gated_linear", x, weight); });
   static constexpr Bodies<decltype(reference::gated_linear)> kBodies{
-      reference::gated_linear, cpu::gated_linear, mlx::gated_linear, cuda::gated_linear};
+      reference::gated_linear, cpu::gated_linear, gpu::gated_linear};
   return kBodies.of(exec)(exec, x, weight, args);
 }
 

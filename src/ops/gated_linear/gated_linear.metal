@@ -1,6 +1,6 @@
 // The product of x and a weight in which panels of gate and of up alternate, and then glu of both
 // (ops/linear/product.metal.h has the arithmetic).
-#include "backend/mlx/kernel.metal.h"
+#include "backend/gpu/kernel.metal.h"
 #include "ops/gated_linear/gated_sums.metal.h"
 
 // Multiplies at most kRows rows. A threadgroup takes a panel of gate and its panel of up, and each

@@ -18,7 +18,7 @@ Tensor gather_rows(Exec& exec, const Weight& weight, const Tensor& ids,
                                 static_cast<double>(weight.rows)};
   });
   static constexpr Bodies<decltype(reference::gather_rows)> kBodies{
-      reference::gather_rows, cpu::gather_rows, mlx::gather_rows, cuda::gather_rows};
+      reference::gather_rows, cpu::gather_rows, gpu::gather_rows};
   return kBodies.of(exec)(exec, weight, ids, args);
 }
 

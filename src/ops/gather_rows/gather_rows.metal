@@ -1,5 +1,5 @@
 // gather_rows on Apple GPUs. A row of a weight's segment is a column of one of its panels.
-#include "backend/mlx/kernel.metal.h"
+#include "backend/gpu/kernel.metal.h"
 #include "ops/gather_rows/gather_rows_metal.h"
 #include "ops/linear/panels.metal.h"
 

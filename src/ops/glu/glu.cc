@@ -12,8 +12,7 @@ Tensor glu(Exec& exec, const Tensor& gate, const Tensor& up, const GluArgs& args
                   to_string(gate.shape()), to_string(up.shape())));
   const OpTimer timer(
       exec, [&] { return OpCall{.op = "glu", .read_bytes = bytes_of(gate) + bytes_of(up)}; });
-  static constexpr Bodies<decltype(reference::glu)> kBodies{reference::glu, cpu::glu, mlx::glu,
-                                                            cuda::glu};
+  static constexpr Bodies<decltype(reference::glu)> kBodies{reference::glu, cpu::glu, gpu::glu};
   return kBodies.of(exec)(exec, gate, up, args);
 }
 

@@ -1,5 +1,5 @@
 // glu on Apple GPUs.
-#include "backend/mlx/kernel.metal.h"
+#include "backend/gpu/kernel.metal.h"
 #include "ops/glu/gated.metal.h"
 #include "ops/glu/glu_metal.h"
 #include "ops/rms_norm/float_run.metal.h"

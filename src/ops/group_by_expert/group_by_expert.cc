@@ -19,8 +19,7 @@ Routing group_by_expert(Exec& exec, const Tensor& experts, const GroupArgs& args
   const OpTimer timer(
       exec, [&] { return OpCall{.op = "group_by_expert", .read_bytes = bytes_of(experts)}; });
   static constexpr Bodies<decltype(reference::group_by_expert)> kBodies{
-      reference::group_by_expert, cpu::group_by_expert, mlx::group_by_expert,
-      cuda::group_by_expert};
+      reference::group_by_expert, cpu::group_by_expert, gpu::group_by_expert};
   return kBodies.of(exec)(exec, experts, args);
 }
 

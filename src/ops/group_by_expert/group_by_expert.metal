@@ -1,6 +1,6 @@
 // group_by_expert on Apple GPUs: one threadgroup, and a thread for each expert. A thread passes over
 // all pairs of a token and an expert twice: it counts its own, and then numbers them.
-#include "backend/mlx/kernel.metal.h"
+#include "backend/gpu/kernel.metal.h"
 #include "ops/group_by_expert/group_by_expert_metal.h"
 
 // Returns the sum of `values` of the threads before this one. shared [32]

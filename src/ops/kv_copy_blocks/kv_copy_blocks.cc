@@ -37,7 +37,7 @@ KvView kv_copy_blocks(Exec& exec, const KvView& view, const StepBatch& batch) {
   const OpTimer timer(
       exec, [&] { return OpCall{.op = "kv_copy_blocks", .read_bytes = bytes_read(view, batch)}; });
   static constexpr Bodies<decltype(reference::kv_copy_blocks)> kBodies{
-      reference::kv_copy_blocks, cpu::kv_copy_blocks, mlx::kv_copy_blocks, cuda::kv_copy_blocks};
+      reference::kv_copy_blocks, cpu::kv_copy_blocks, gpu::kv_copy_blocks};
   return kBodies.of(exec)(exec, view, batch);
 }
 

@@ -1,5 +1,5 @@
 // kv_copy_blocks on Apple GPUs.
-#include "backend/mlx/kernel.metal.h"
+#include "backend/gpu/kernel.metal.h"
 #include "ops/kv_copy_blocks/kv_copy_blocks_metal.h"
 
 // A thread copies one word of a block: 16 bytes if a token's bytes are a multiple of that, else one

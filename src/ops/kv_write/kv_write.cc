@@ -19,7 +19,7 @@ KvView kv_write(Exec& exec, const KvView& view, const Tensor& k, const Tensor& v
   const OpTimer timer(
       exec, [&] { return OpCall{.op = "kv_write", .read_bytes = bytes_of(k) + bytes_of(v)}; });
   static constexpr Bodies<decltype(reference::kv_write)> kBodies{reference::kv_write, cpu::kv_write,
-                                                                 mlx::kv_write, cuda::kv_write};
+                                                                 gpu::kv_write};
   return kBodies.of(exec)(exec, view, k, v, batch);
 }
 

@@ -3,7 +3,7 @@
 //   k, v          [tokens, kv_heads, head_dim] at strides
 //   slots         [tokens]
 //   keys, values  [slots, kv_heads, elements of an entry], of types K and V
-#include "backend/mlx/kernel.metal.h"
+#include "backend/gpu/kernel.metal.h"
 #include "ops/kv_write/kv_codes.metal.h"
 #include "ops/kv_write/kv_entry.metal.h"
 #include "ops/kv_write/kv_write_metal.h"

@@ -28,13 +28,13 @@ OpCall product_call(std::string_view op, const Tensor& x, const Weight& weight) 
 
 int row_tile(const Exec& exec) {
   constexpr auto kOneRow = [](const Exec& /*exec*/) { return 1; };
-  static constexpr Bodies<int(const Exec&)> kBodies{kOneRow, cpu::row_tile, kOneRow, kOneRow};
+  static constexpr Bodies<int(const Exec&)> kBodies{kOneRow, cpu::row_tile, kOneRow};
   return kBodies.of(exec)(exec);
 }
 
 void choose_prefetch(Exec& exec) {
   constexpr auto kNothing = [](Exec& /*exec*/) {};
-  static constexpr Bodies<void(Exec&)> kBodies{kNothing, cpu::choose_prefetch, kNothing, kNothing};
+  static constexpr Bodies<void(Exec&)> kBodies{kNothing, cpu::choose_prefetch, kNothing};
   kBodies.of(exec)(exec);
 }
 
@@ -42,7 +42,7 @@ Tensor linear(Exec& exec, const Tensor& x, const Weight& weight, const LinearArg
   check_product("linear", x, weight, args.bias);
   const OpTimer timer(exec, [&] { return product_call("linear", x, weight); });
   static constexpr Bodies<decltype(reference::linear)> kBodies{reference::linear, cpu::linear,
-                                                               mlx::linear, cuda::linear};
+                                                               gpu::linear};
   return kBodies.of(exec)(exec, x, weight, args);
 }
 

@@ -1,5 +1,5 @@
 // The product of x and a segment of a weight (product.metal.h has the arithmetic).
-#include "backend/mlx/kernel.metal.h"
+#include "backend/gpu/kernel.metal.h"
 #include "ops/linear/few_rows.metal.h"
 #include "ops/linear/many_rows.metal.h"
 

@@ -1,4 +1,4 @@
-// Reads panels of weights; backend/mlx/metal_panels.h describes them. A lane owns a column of a
+// Reads panels of weights; backend/gpu/gpu_panels.h describes them. A lane owns a column of a
 // panel.
 //
 // A format is four template arguments: its name, the bits of a code, the k of a group, and a type.
@@ -7,7 +7,7 @@
 #ifndef PAGODA_PANELS_METAL_H
 #define PAGODA_PANELS_METAL_H
 
-#include "backend/mlx/kernel.metal.h"
+#include "backend/gpu/kernel.metal.h"
 
 // kHalves and kWords: how many 16-bit and 32-bit numbers a column's header has for each group, or
 // for a whole super-block of 256 k. A group of MXFP4 has half of a 16-bit number. kZero: the code

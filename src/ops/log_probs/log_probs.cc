@@ -21,8 +21,8 @@ LogProbs log_probs(Exec& exec, const Tensor& logits, const Tensor& token_ids,
                   .read_bytes = static_cast<double>(expected[0] * logits.extent(1)) *
                                 static_cast<double>(dtype_size(logits.dtype()))};
   });
-  static constexpr Bodies<decltype(reference::log_probs)> kBodies{
-      reference::log_probs, cpu::log_probs, mlx::log_probs, cuda::log_probs};
+  static constexpr Bodies<decltype(reference::log_probs)> kBodies{reference::log_probs,
+                                                                  cpu::log_probs, gpu::log_probs};
   return kBodies.of(exec)(exec, logits, token_ids, args);
 }
 

@@ -4,7 +4,7 @@
 // order. Rounding to them costs at most 2^-25 of the likeliest token. The likeliest tokens are
 // those above a threshold. One SIMD group sorts them, with a lane for each, because num_top is at
 // most 32.
-#include "backend/mlx/kernel.metal.h"
+#include "backend/gpu/kernel.metal.h"
 #include "ops/log_probs/log_probs_metal.h"
 #include "ops/sample/logits_row.metal.h"
 

@@ -15,7 +15,7 @@ Tensor resolve_tokens(Exec& exec, const Tensor& token_ids, const Tensor& token_s
                   .read_bytes = bytes_of(token_ids) + bytes_of(token_source) + bytes_of(drawn)};
   });
   static constexpr Bodies<decltype(reference::resolve_tokens)> kBodies{
-      reference::resolve_tokens, cpu::resolve_tokens, mlx::resolve_tokens, cuda::resolve_tokens};
+      reference::resolve_tokens, cpu::resolve_tokens, gpu::resolve_tokens};
   return kBodies.of(exec)(exec, token_ids, token_source, drawn);
 }
 

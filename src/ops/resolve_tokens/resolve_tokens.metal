@@ -1,5 +1,5 @@
 // resolve_tokens on Apple GPUs.
-#include "backend/mlx/kernel.metal.h"
+#include "backend/gpu/kernel.metal.h"
 #include "ops/resolve_tokens/resolve_tokens_metal.h"
 
 // Each thread takes a token. token_ids, token_source, out [tokens]; drawn [rows]

@@ -14,7 +14,7 @@ Tensor rms_norm(Exec& exec, const Tensor& x, const Tensor& weight, const RmsNorm
   check_tensor("rms_norm", "weight", weight, DType::kFloat32, {x.extent(-1)});
   const OpTimer timer(exec, [&] { return OpCall{.op = "rms_norm", .read_bytes = bytes_of(x)}; });
   static constexpr Bodies<decltype(reference::rms_norm)> kBodies{reference::rms_norm, cpu::rms_norm,
-                                                                 mlx::rms_norm, cuda::rms_norm};
+                                                                 gpu::rms_norm};
   return kBodies.of(exec)(exec, x, weight, args);
 }
 

@@ -1,5 +1,5 @@
 // rms_norm on Apple GPUs.
-#include "backend/mlx/kernel.metal.h"
+#include "backend/gpu/kernel.metal.h"
 #include "ops/rms_norm/rms_norm_metal.h"
 #include "ops/rms_norm/rms_norm_row.metal.h"
 

@@ -17,7 +17,7 @@ Tensor rms_norm_rope(Exec& exec, const Tensor& x, const Tensor& weight, const Te
     return OpCall{.op = "rms_norm_rope", .read_bytes = bytes_of(x) + bytes_of(angles)};
   });
   static constexpr Bodies<decltype(reference::rms_norm_rope)> kBodies{
-      reference::rms_norm_rope, cpu::rms_norm_rope, mlx::rms_norm_rope, cuda::rms_norm_rope};
+      reference::rms_norm_rope, cpu::rms_norm_rope, gpu::rms_norm_rope};
   return kBodies.of(exec)(exec, x, weight, angles, args);
 }
 

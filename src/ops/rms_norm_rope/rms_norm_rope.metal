@@ -1,5 +1,5 @@
 // rms_norm_rope on Apple GPUs.
-#include "backend/mlx/kernel.metal.h"
+#include "backend/gpu/kernel.metal.h"
 #include "ops/rms_norm_rope/rms_norm_rope_metal.h"
 #include "ops/rope/rope_head.metal.h"
 

@@ -28,7 +28,7 @@ Tensor rope_angles(Exec& exec, const Tensor& positions, const Tensor& inv_freq,
   const OpTimer timer(
       exec, [&] { return OpCall{.op = "rope_angles", .read_bytes = bytes_of(positions)}; });
   static constexpr Bodies<decltype(reference::rope_angles)> kBodies{
-      reference::rope_angles, cpu::rope_angles, mlx::rope_angles, cuda::rope_angles};
+      reference::rope_angles, cpu::rope_angles, gpu::rope_angles};
   return kBodies.of(exec)(exec, positions, inv_freq, args);
 }
 
@@ -39,8 +39,7 @@ Tensor rope(Exec& exec, const Tensor& x, const Tensor& angles, const RopeArgs& a
   check_angles("rope", angles, x.extent(0), x.extent(2));
   const OpTimer timer(
       exec, [&] { return OpCall{.op = "rope", .read_bytes = bytes_of(x) + bytes_of(angles)}; });
-  static constexpr Bodies<decltype(reference::rope)> kBodies{reference::rope, cpu::rope, mlx::rope,
-                                                             cuda::rope};
+  static constexpr Bodies<decltype(reference::rope)> kBodies{reference::rope, cpu::rope, gpu::rope};
   return kBodies.of(exec)(exec, x, angles, args);
 }
 

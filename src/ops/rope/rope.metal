@@ -1,5 +1,5 @@
 // rope_angles and rope on Apple GPUs.
-#include "backend/mlx/kernel.metal.h"
+#include "backend/gpu/kernel.metal.h"
 #include "ops/rope/rope_angle.metal.h"
 #include "ops/rope/rope_head.metal.h"
 #include "ops/rope/rope_metal.h"

@@ -38,7 +38,7 @@ RopeKvWriteResult rope_kv_write(Exec& exec, const Tensor& joined, const Tensor& 
   const OpTimer timer(
       exec, [&] { return OpCall{.op = kName, .read_bytes = bytes_of(joined) + bytes_of(angles)}; });
   static constexpr Bodies<decltype(reference::rope_kv_write)> kBodies{
-      reference::rope_kv_write, cpu::rope_kv_write, mlx::rope_kv_write, cuda::rope_kv_write};
+      reference::rope_kv_write, cpu::rope_kv_write, gpu::rope_kv_write};
   return kBodies.of(exec)(exec, joined, q_norm, k_norm, angles, view, batch, args);
 }
 

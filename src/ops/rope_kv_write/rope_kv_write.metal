@@ -1,5 +1,5 @@
 // rope_kv_write on Apple GPUs.
-#include "backend/mlx/kernel.metal.h"
+#include "backend/gpu/kernel.metal.h"
 #include "ops/kv_write/kv_codes.metal.h"
 #include "ops/rope/rope_head.metal.h"
 #include "ops/rope_kv_write/rope_kv_write_metal.h"

@@ -48,7 +48,7 @@ Routes route(Exec& exec, const Tensor& logits, const RouteArgs& args) {
   if (const RouteBody& replaced = replaced_body()) return replaced(exec, logits, args);
   const OpTimer timer(exec, [&] { return OpCall{.op = "route", .read_bytes = bytes_of(logits)}; });
   static constexpr Bodies<decltype(reference::route)> kBodies{reference::route, cpu::route,
-                                                              mlx::route, cuda::route};
+                                                              gpu::route};
   return kBodies.of(exec)(exec, logits, args);
 }
 

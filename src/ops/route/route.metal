@@ -1,5 +1,5 @@
 // route on Apple GPUs: a SIMD group for each token. Expert e is expert e / 32 of lane e % 32.
-#include "backend/mlx/kernel.metal.h"
+#include "backend/gpu/kernel.metal.h"
 #include "ops/route/route_metal.h"
 
 enum { kNoCandidate = 0x7fffffff };

@@ -10,7 +10,7 @@
 #ifndef PAGODA_LOGITS_ROW_METAL_H
 #define PAGODA_LOGITS_ROW_METAL_H
 
-#include "backend/mlx/kernel.metal.h"
+#include "backend/gpu/kernel.metal.h"
 #include "ops/sample/logits_row_metal.h"
 #include "ops/sample/token_weight.metal.h"
 

@@ -4,11 +4,11 @@
 
 #include <cstdint>
 
-#include "backend/mlx/metal_launch.h"
+#include "backend/gpu/gpu_launch.h"
 #include "ops/sample/logits_row_metal.h"
 #include "tensor/tensor.h"
 
-namespace pagoda::mlx {
+namespace pagoda::gpu {
 
 // About how often filters and draws read a row.
 inline constexpr double kRowPasses = 8;
@@ -16,9 +16,9 @@ inline constexpr double kRowPasses = 8;
 // The threadgroup memory that a kernel needs for a row.
 enum class RowMemory : std::uint8_t { kScratch, kScratchAndHistogram };
 
-inline MetalDispatch row_dispatch(const MetalFunction& function, std::int64_t num_rows,
-                                  RowMemory memory) {
-  MetalDispatch dispatch;
+inline GpuDispatch row_dispatch(const GpuFunction& function, std::int64_t num_rows,
+                                RowMemory memory) {
+  GpuDispatch dispatch;
   dispatch.function = function;
   dispatch.num_groups = {static_cast<int>(num_rows), 1, 1};
   dispatch.num_threads = kRowThreads;
@@ -36,4 +36,4 @@ inline int has_aligned_rows(const Tensor& logits) {
   return logits.extent(1) % 4 == 0 && logits.offset() % 4 == 0 ? 1 : 0;
 }
 
-}  // namespace pagoda::mlx
+}  // namespace pagoda::gpu

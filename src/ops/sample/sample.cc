@@ -13,7 +13,7 @@ Tensor sample(Exec& exec, const Tensor& logits, const SampleArgs& args) {
   if (args.filters != nullptr) check_row_filters("sample", logits, *args.filters);
   const OpTimer timer(exec, [&] { return OpCall{.op = "sample", .read_bytes = bytes_of(logits)}; });
   static constexpr Bodies<decltype(reference::sample)> kBodies{reference::sample, cpu::sample,
-                                                               mlx::sample, cuda::sample};
+                                                               gpu::sample};
   return kBodies.of(exec)(exec, logits, args);
 }
 

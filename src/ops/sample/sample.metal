@@ -1,5 +1,5 @@
 // sample on Apple GPUs: each threadgroup filters a row and draws from it.
-#include "backend/mlx/kernel.metal.h"
+#include "backend/gpu/kernel.metal.h"
 #include "ops/sample/logits_row.metal.h"
 #include "ops/sample/sample_metal.h"
 #include "ops/top_k_top_p_min_p/row_filters.metal.h"

@@ -6,7 +6,7 @@
 #ifndef PAGODA_TOKEN_WEIGHT_METAL_H
 #define PAGODA_TOKEN_WEIGHT_METAL_H
 
-#include "backend/mlx/kernel.metal.h"
+#include "backend/gpu/kernel.metal.h"
 
 // Numbers that a row's weights are computed with. The inverse temperature is inverse_temperature *
 // scale; the scale is a power of two for which neither factor is subnormal.

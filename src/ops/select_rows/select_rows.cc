@@ -17,7 +17,7 @@ Tensor select_rows(Exec& exec, const Tensor& x, const Tensor& rows) {
                                 static_cast<double>(dtype_size(x.dtype()))};
   });
   static constexpr Bodies<decltype(reference::select_rows)> kBodies{
-      reference::select_rows, cpu::select_rows, mlx::select_rows, cuda::select_rows};
+      reference::select_rows, cpu::select_rows, gpu::select_rows};
   return kBodies.of(exec)(exec, x, rows);
 }
 

@@ -1,5 +1,5 @@
 // select_rows on Apple GPUs.
-#include "backend/mlx/kernel.metal.h"
+#include "backend/gpu/kernel.metal.h"
 #include "ops/rms_norm/float_run.metal.h"
 #include "ops/select_rows/select_rows_metal.h"
 

@@ -14,7 +14,7 @@ Tensor soft_cap(Exec& exec, const Tensor& x, const SoftCapArgs& args) {
   PAGODA_CHECK(args.cap > 0, fmt::format("[soft_cap] cap: expected more than 0, got {}", args.cap));
   const OpTimer timer(exec, [&] { return OpCall{.op = "soft_cap", .read_bytes = bytes_of(x)}; });
   static constexpr Bodies<decltype(reference::soft_cap)> kBodies{reference::soft_cap, cpu::soft_cap,
-                                                                 mlx::soft_cap, cuda::soft_cap};
+                                                                 gpu::soft_cap};
   return kBodies.of(exec)(exec, x, args);
 }
 

@@ -1,5 +1,5 @@
 // soft_cap on Apple GPUs.
-#include "backend/mlx/kernel.metal.h"
+#include "backend/gpu/kernel.metal.h"
 #include "ops/rms_norm/float_run.metal.h"
 #include "ops/soft_cap/soft_cap_metal.h"
 

@@ -21,8 +21,7 @@ KeptTokens top_k_top_p_min_p(Exec& exec, const Tensor& logits, const Tensor& inv
   check_row_filters(kName, logits, filters);
   const OpTimer timer(exec, [&] { return OpCall{.op = kName, .read_bytes = bytes_of(logits)}; });
   static constexpr Bodies<decltype(reference::top_k_top_p_min_p)> kBodies{
-      reference::top_k_top_p_min_p, cpu::top_k_top_p_min_p, mlx::top_k_top_p_min_p,
-      cuda::top_k_top_p_min_p};
+      reference::top_k_top_p_min_p, cpu::top_k_top_p_min_p, gpu::top_k_top_p_min_p};
   return kBodies.of(exec)(exec, logits, inverse_temperature, filters);
 }
 

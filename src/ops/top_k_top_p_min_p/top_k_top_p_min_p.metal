@@ -1,5 +1,5 @@
 // top_k_top_p_min_p on Apple GPUs: each threadgroup takes a row.
-#include "backend/mlx/kernel.metal.h"
+#include "backend/gpu/kernel.metal.h"
 #include "ops/sample/logits_row.metal.h"
 #include "ops/top_k_top_p_min_p/row_filters.metal.h"
 #include "ops/top_k_top_p_min_p/top_k_top_p_min_p_metal.h"

@@ -131,12 +131,12 @@ bool is_a_product(const OpCase& op_case) {
 // once for each kind of matrix units.
 template <typename Visit>
 void for_each_case(CudaExec& exec, const std::string& filter, const Visit& visit) {
-  for (const mlx::MatrixUnits units : {mlx::MatrixUnits::kOtherOrder, mlx::MatrixUnits::kUnusable,
-                                       mlx::MatrixUnits::kAscendingChain}) {
+  for (const gpu::MatrixUnits units : {gpu::MatrixUnits::kOtherOrder, gpu::MatrixUnits::kUnusable,
+                                       gpu::MatrixUnits::kAscendingChain}) {
     exec.set_matrix_units(units);
     for (const OpCase& op_case : all_op_cases()) {
       if (op_case.is_large || op_case.op.find(filter) == std::string::npos) continue;
-      if (units == mlx::MatrixUnits::kAscendingChain || is_a_product(op_case)) visit(op_case);
+      if (units == gpu::MatrixUnits::kAscendingChain || is_a_product(op_case)) visit(op_case);
     }
   }
   if (std::string_view("attention").find(filter) == std::string_view::npos) return;

@@ -85,7 +85,7 @@ class CudaDevice final : public Device {
     PAGODA_CHECK(false, fmt::format("[cuda] {}: {}", what, text == nullptr ? "an error" : text));
   }
 
-  Entry& entry_of(const mlx::MetalFunction& function) {
+  Entry& entry_of(const gpu::GpuFunction& function) {
     const std::string name = function.binary_name();
     const auto found = entries_.find(name);
     PAGODA_CHECK(found != entries_.end(), fmt::format("[cuda] no file has {}", name));
@@ -108,7 +108,7 @@ class CudaDevice final : public Device {
         fmt::format("[cuda] {}: expected {} buffers, got {}", launch.function.binary_name(),
                     entry.num_buffers, launch.buffers.size()));
     std::vector<CuAddress> addresses(launch.buffers.begin(), launch.buffers.end());
-    mlx::MetalParameters parameters = launch.parameters;
+    gpu::GpuParameters parameters = launch.parameters;
     std::vector<void*> arguments;
     for (CuAddress& address : addresses) arguments.push_back(&address);
     arguments.push_back(const_cast<std::byte*>(parameters.data()));

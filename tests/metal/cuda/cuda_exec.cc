@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "backend/backend.h"
-#include "backend/mlx/mlx_exec.h"  // the stand-in
 #include "tensor/num_bytes.h"
 
 namespace pagoda::metal_on_cuda {
@@ -19,21 +18,7 @@ class CudaBuffer final : public Buffer {
         address_(device_->allocate(size)) {}
   ~CudaBuffer() override { device_->release(address_); }
 
-  // Copies what the host has written in shared() to the GPU, and returns the memory's address
-  // there.
-  Address address() {
-    if (!shared_.empty()) device_->copy_in(address_, shared_);
-    shared_.clear();
-    return address_;
-  }
-  // Returns the host's copy of the memory, which it may write until the next call of address().
-  std::byte* shared() {
-    if (shared_.empty()) {
-      shared_.resize(size());
-      device_->copy_out(shared_, address_);
-    }
-    return shared_.data();
-  }
+  Address address() const { return address_; }
 
   std::vector<std::byte> read;  // the host's copy for read()
 
@@ -42,7 +27,6 @@ class CudaBuffer final : public Buffer {
 
   std::shared_ptr<Device> device_;
   Address address_;
-  std::vector<std::byte> shared_;
 };
 
 CudaBuffer& buffer_of(const Tensor& tensor) {
@@ -62,10 +46,10 @@ BufferRef CudaExec::new_buffer(std::size_t bytes) {
   return BufferRef(buffer);
 }
 
-std::vector<Tensor> CudaExec::run(const mlx::MlxOp& op) {
+std::vector<Tensor> CudaExec::run(gpu::GpuOp op) {
   std::vector<Tensor> outputs;
-  for (const mlx::OpOutput& output : op.outputs) {
-    if (output.memory_of == mlx::kFresh) {
+  for (const gpu::OpOutput& output : op.outputs) {
+    if (output.memory_of == gpu::kFresh) {
       outputs.emplace_back(new_buffer(num_bytes(output.dtype, output.shape)), output.dtype,
                            output.shape);
     } else {
@@ -75,26 +59,26 @@ std::vector<Tensor> CudaExec::run(const mlx::MlxOp& op) {
   }
   std::vector<BufferRef> scratch;
   for (const std::size_t bytes : op.launch.scratch_bytes) scratch.push_back(new_buffer(bytes));
-  const auto address = [&](const mlx::MetalOperand& operand) {
+  const auto address = [&](const gpu::GpuOperand& operand) {
     const auto i = static_cast<std::size_t>(operand.index);
     switch (operand.kind) {
-      case mlx::MetalOperand::Kind::kInput:
+      case gpu::GpuOperand::Kind::kInput:
         return address_of(op.inputs.at(i));
-      case mlx::MetalOperand::Kind::kOutput:
+      case gpu::GpuOperand::Kind::kOutput:
         return address_of(outputs.at(i));
-      case mlx::MetalOperand::Kind::kScratch:
+      case gpu::GpuOperand::Kind::kScratch:
         break;
     }
     return static_cast<CudaBuffer&>(*scratch.at(i).get()).address();
   };
-  for (const mlx::MetalDispatch& dispatch : op.launch.dispatches) {
+  for (const gpu::GpuDispatch& dispatch : op.launch.dispatches) {
     KernelLaunch launch{.function = dispatch.function,
                         .buffers = {},
                         .parameters = dispatch.parameters,
                         .num_groups = dispatch.num_groups,
                         .num_threads = dispatch.num_threads,
                         .threadgroup_bytes = dispatch.threadgroup_bytes};
-    for (const mlx::MetalOperand& operand : dispatch.buffers)
+    for (const gpu::GpuOperand& operand : dispatch.buffers)
       launch.buffers.push_back(address(operand));
     device_->launch(launch);
     if (record_ != nullptr) record_->push_back(std::move(launch));
@@ -113,6 +97,15 @@ Result<Tensor> CudaExec::allocate_persistent(DType dtype, const Shape& shape) {
   const BufferRef buffer = new_buffer(bytes);
   device_->fill(static_cast<CudaBuffer&>(*buffer.get()).address(), bytes, std::byte{0});
   return Tensor(buffer, dtype, shape);
+}
+
+Status CudaExec::fill(const Tensor& persistent, std::int64_t first, std::int64_t count,
+                      const std::function<void(std::uint32_t* values)>& write) {
+  std::vector<std::uint32_t> values(static_cast<std::size_t>(count));
+  write(values.data());
+  const auto begin = static_cast<Address>(first) * sizeof(std::uint32_t);
+  device_->copy_in(address_of(persistent) + begin, std::as_bytes(std::span(values)));
+  return ok_status();
 }
 
 Tensor CudaExec::upload(DType dtype, const Shape& shape, std::span<const std::byte> bytes) {
@@ -138,42 +131,3 @@ Result<std::span<const std::byte>> CudaExec::read(const Tensor& tensor) {
 }
 
 }  // namespace pagoda::metal_on_cuda
-
-// Definitions that replace the mlx backend's.
-namespace pagoda::mlx {
-
-using metal_on_cuda::CudaExec;
-
-const bool kBuilt = true;
-
-bool has_gpu() {
-  return false;
-}
-
-Result<std::unique_ptr<Exec>> make_exec(const ExecOptions&) {
-  return unsupported("[device] mlx: this is Metal on CUDA");
-}
-
-std::vector<Tensor> run(Exec& exec, MlxOp op) {
-  const MlxOp built = std::move(op);
-  return static_cast<CudaExec&>(exec).run(built);
-}
-
-bool uses_metal(const Exec&) {
-  return true;
-}
-
-// Returns the Exec itself: nothing here is computed on the host.
-Exec& host_exec(Exec& exec) {
-  return exec;
-}
-
-SharedMemory whole_array(const Tensor& tensor) {
-  return SharedMemory(metal_on_cuda::buffer_of(tensor).shared());
-}
-
-MatrixUnits matrix_units(const Exec& exec) {
-  return static_cast<const CudaExec&>(exec).matrix_units();
-}
-
-}  // namespace pagoda::mlx

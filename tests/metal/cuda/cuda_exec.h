@@ -1,37 +1,38 @@
 // CudaExec: the mlx backend's Exec, with a CUDA GPU instead of MLX and Metal.
 //
 // The ops' own bodies build their launches, and run() immediately launches the kernels that nvcc
-// has compiled. It defines the functions that backend/mlx/mlx_op.h and its neighbours declare, so
+// has compiled. It defines the functions that backend/gpu/gpu_op.h and its neighbours declare, so
 // it is linked instead of the backend.
 #pragma once
 
 #include <memory>
 #include <vector>
 
-#include "backend/mlx/matrix_units.h"
-#include "backend/mlx/mlx_op.h"
+#include "backend/gpu/gpu_exec.h"
 #include "tensor/exec.h"
 #include "tests/metal/cuda/device.h"
 
 namespace pagoda::metal_on_cuda {
 
-class CudaExec final : public Exec {
+class CudaExec final : public gpu::GpuExec {
  public:
   // Makes an Exec. If `poisons` is true, new memory is filled with NaN. For a sanitizer it must be
   // false, because filled memory counts as written.
   CudaExec(std::shared_ptr<Device> device, bool poisons)
-      : Exec(Backend::kMlx), device_(std::move(device)), poisons_(poisons) {}
+      : GpuExec(Backend::kMlx), device_(std::move(device)), poisons_(poisons) {}
 
   Device& device() { return *device_; }
-  mlx::MatrixUnits matrix_units() const { return matrix_units_; }
-  void set_matrix_units(mlx::MatrixUnits units) { matrix_units_ = units; }
+  gpu::MatrixUnits matrix_units() const override { return matrix_units_; }
+  void set_matrix_units(gpu::MatrixUnits units) { matrix_units_ = units; }
   // Records every launch until it is called with null. Meanwhile scratch memory is kept.
   void set_record(std::vector<KernelLaunch>* record) { record_ = record; }
 
-  std::vector<Tensor> run(const mlx::MlxOp& op);
+  std::vector<Tensor> run(gpu::GpuOp op) override;
 
   Tensor allocate(DType dtype, const Shape& shape) override;
   Result<Tensor> allocate_persistent(DType dtype, const Shape& shape) override;
+  Status fill(const Tensor& persistent, std::int64_t first, std::int64_t count,
+              const std::function<void(std::uint32_t* values)>& write) override;
   Tensor upload(DType dtype, const Shape& shape, std::span<const std::byte> bytes) override;
   using Exec::upload;
   Status evaluate(std::span<const Tensor> roots) override;
@@ -43,7 +44,7 @@ class CudaExec final : public Exec {
 
   std::shared_ptr<Device> device_;
   bool poisons_;
-  mlx::MatrixUnits matrix_units_ = mlx::MatrixUnits::kAscendingChain;
+  gpu::MatrixUnits matrix_units_ = gpu::MatrixUnits::kAscendingChain;
   std::vector<KernelLaunch>* record_ = nullptr;
   std::vector<BufferRef> kept_;
 };

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/mlx/metal_launch.h"
+#include "backend/gpu/gpu_launch.h"
 #include "core/status.h"
 
 namespace pagoda::metal_on_cuda {
@@ -18,9 +18,9 @@ using Address = std::uint64_t;
 
 // A dispatch with the addresses of its buffers.
 struct KernelLaunch {
-  mlx::MetalFunction function;
+  gpu::GpuFunction function;
   std::vector<Address> buffers;
-  mlx::MetalParameters parameters;
+  gpu::GpuParameters parameters;
   std::array<int, 3> num_groups = {1, 1, 1};
   int num_threads = 32;
   int threadgroup_bytes = 0;

@@ -1,5 +1,5 @@
 // Measures a GPU's peak speeds by code like ours: how fast it reads, copies, multiplies and adds.
-#include "backend/mlx/kernel.metal.h"
+#include "backend/gpu/kernel.metal.h"
 #include "tests/metal/cuda/limits_metal.h"
 
 enum { kAtOnce = 8 };

@@ -31,7 +31,7 @@ class Listing final : public ListingDevice {
   }
 
   void launch(const KernelLaunch& launch) override {
-    const mlx::MetalFunction& function = launch.function;
+    const gpu::GpuFunction& function = launch.function;
     const std::string arguments =
         function.arguments.empty() ? "-" : fmt::format("{}", fmt::join(function.arguments, ","));
     int& num_threads =

@@ -20,7 +20,7 @@ namespace {
 int write_list(const std::string& path, Exec& reference) {
   const std::shared_ptr<ListingDevice> device = make_listing_device();
   CudaExec exec(device, /*poisons=*/false);
-  (void)mlx::find_matrix_units(exec);
+  (void)gpu::find_matrix_units(exec);
   list_ops(exec);
   take_figures(exec, reference, /*is_listing=*/true, /*filter=*/"");
   std::ofstream file(path);
@@ -37,8 +37,8 @@ int run_on_gpu(const std::string& mode, const std::string& folder, const std::st
   }
   CudaExec exec(*std::move(device), /*poisons=*/mode != "kernels");
   if (mode == "figures") return take_figures(exec, reference, /*is_listing=*/false, filter) ? 0 : 1;
-  const Result<mlx::MatrixUnits> units = mlx::find_matrix_units(exec);
-  const bool is_chain = units.ok() && *units == mlx::MatrixUnits::kAscendingChain;
+  const Result<gpu::MatrixUnits> units = gpu::find_matrix_units(exec);
+  const bool is_chain = units.ok() && *units == gpu::MatrixUnits::kAscendingChain;
   fmt::print("matrix units, emulated: {}\n", is_chain ? "an ascending chain" : "FAILED");
   const Thoroughness thoroughness =
       mode == "kernels" ? Thoroughness::kEachKernel : Thoroughness::kAll;

@@ -5,7 +5,7 @@
 
 A line of the list is a launch that the harness asks for: a file's stem, a kernel, its template's arguments between commas
 (or "-"), the most threads of a threadgroup. Kernels become functions of the device; the file's end has a __global__ function
-for each line, with the name that MetalFunction::binary_name() gives it. A line of the table: binary, file's stem, number of
+for each line, with the name that GpuFunction::binary_name() gives it. A line of the table: binary, file's stem, number of
 buffers.
 """
 

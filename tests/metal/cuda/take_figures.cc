@@ -14,7 +14,7 @@ namespace {
 constexpr double kRotated = 400e6;  // bytes between two reads of the same byte: eight L2 caches
 constexpr int kLimitGroups = 1056;
 constexpr int kLimitThreads = 256 * kLimitGroups;
-constexpr mlx::MetalSource kLimits = {"limits", ""};
+constexpr gpu::GpuSource kLimits = {"limits", ""};
 
 struct Limits {
   double read = 0;   // bytes per second
@@ -148,10 +148,10 @@ bool take_figures(CudaExec& exec, Exec& reference, bool is_listing, const std::s
   take("1 row, affine 4-bit of 64, 28,672 x 4,096", product_case(1, 28672, 4096, affine), {0});
   take("4 rows, affine 4-bit of 64, 28,672 x 4,096", product_case(4, 28672, 4096, affine),
        {0, 1, 2, 3});
-  exec.set_matrix_units(mlx::MatrixUnits::kUnusable);
+  exec.set_matrix_units(gpu::MatrixUnits::kUnusable);
   take("512 rows by lanes, affine 4-bit of 64, 28,672 x 4,096",
        product_case(512, 28672, 4096, affine), {0, 511});
-  exec.set_matrix_units(mlx::MatrixUnits::kAscendingChain);
+  exec.set_matrix_units(gpu::MatrixUnits::kAscendingChain);
   return all_right;
 }
 

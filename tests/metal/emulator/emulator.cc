@@ -18,7 +18,7 @@ Registry& registry() {
   return kernels;
 }
 
-// Returns a kernel's name and its template's arguments, as MetalFunction::binary_name joins them.
+// Returns a kernel's name and its template's arguments, as GpuFunction::binary_name joins them.
 std::string binary_name_of(std::string_view name, std::string_view arguments) {
   std::string result(name);
   if (!arguments.empty()) result += '_';

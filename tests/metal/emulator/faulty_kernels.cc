@@ -1,6 +1,6 @@
 // Kernels for emulator_test.cc. If a kernel has kIsSound, the emulator must find an error with
 // kIsSound = 0, and none with kIsSound = 1.
-#include "backend/mlx/kernel.metal.h"
+#include "backend/gpu/kernel.metal.h"
 
 struct TestParameters {
   int n;

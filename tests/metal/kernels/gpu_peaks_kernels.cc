@@ -1,4 +1,4 @@
-#include "backend/mlx/gpu_peaks.metal"
+#include "backend/gpu/gpu_peaks.metal"
 #include "tests/metal/emulator/register_kernel.h"
 
 PAGODA_REGISTER_KERNEL(gpu_peaks_fill)

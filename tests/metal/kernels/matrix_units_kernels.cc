@@ -1,4 +1,4 @@
-#include "backend/mlx/matrix_units.metal"
+#include "backend/gpu/matrix_units.metal"
 #include "tests/metal/emulator/register_kernel.h"
 
 PAGODA_REGISTER_KERNEL(matrix_units)

@@ -40,7 +40,7 @@ def errors_of(text, flags=STRICT, includes=()):
 
 
 def instantiation(name, arguments):
-    """As metal_launch.h has it, less the attributes that Metal takes there."""
+    """As gpu_launch.h has it, less the attributes that Metal takes there."""
     function = f"{name}<{', '.join(arguments)}>"
     return f"template decltype({function}) {function};\n"
 
