@@ -12,9 +12,11 @@ requirements=(tools/requirements.txt)
 clients_requirements=tools/requirements-clients.txt
 case $level in
   build | emulated) ;;
-  test) requirements+=(tools/requirements-test.txt) ;;
+  test) requirements+=(tools/requirements-test.txt tools/requirements-cuda.txt) ;;
   *) echo "usage: tools/setup.sh [build|test|emulated]" >&2; exit 2 ;;
 esac
+# The CUDA backend compiles its kernels where it runs.
+if [ "$level" != test ] && [ -e /dev/nvidiactl ]; then requirements+=(tools/requirements-cuda.txt); fi
 
 # Packages by package manager, unversioned, so that one list serves every release that is new enough.
 apt_build=(

@@ -50,6 +50,11 @@ bool computes_on_host(Backend backend) {
   return backend == Backend::kMlx && !mlx::has_gpu();
 }
 
+bool backend_is_here(Backend backend) {
+  if (!backend_is_built(backend)) return false;
+  return traits_of(backend).is_native || backend_has_gpu(backend) || computes_on_host(backend);
+}
+
 Result<std::unique_ptr<Exec>> make_best_exec(ExecOptions options) {
   for (const Backend backend : {Backend::kCuda, Backend::kMlx}) {
     if (!backend_has_gpu(backend)) continue;

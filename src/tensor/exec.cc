@@ -28,7 +28,7 @@ constexpr std::array<BackendTraits, kNumBackends> kTraits = {{
      .max_num_batched_tokens = kNativeTokens,
      .batched_tokens_per_thread = kTokensPerThread},
     {.name = "mlx", .activation_dtype = DType::kFloat32},
-    {.name = "cuda"},
+    {.name = "cuda", .activation_dtype = DType::kFloat32},
 }};
 
 }  // namespace

@@ -177,16 +177,16 @@ struct Layout {
   int num_threads = 1;
 };
 
-// Returns whether steps run on a GPU. It may be an emulated one, on which each kernel takes long.
-bool computes_on_gpu(Backend backend) {
-  return backend == Backend::kMlx && mlx::has_gpu();
+// Returns whether steps run on a GPU that may be an emulated one, on which each kernel takes long.
+bool may_be_emulated(Backend backend) {
+  return backend == Backend::kMlx && backend_has_gpu(backend);
 }
 
 // Returns layouts to test: auto, paged and contiguous. Other runs have consecutive blocks of 16.
 std::vector<Layout> layouts_of(Backend backend, int longest) {
   std::vector<Layout> layouts = {
       {.block_size = 8}, {.block_size = 32, .order = BlockOrder::kLowest}, {.block_size = longest}};
-  if (backend == Backend::kReference || computes_on_gpu(backend)) return layouts;  // slow
+  if (backend == Backend::kReference || may_be_emulated(backend)) return layouts;  // slow
   const int all_threads = std::max(2, static_cast<int>(std::thread::hardware_concurrency()));
   layouts.push_back({.block_size = 8, .order = BlockOrder::kLowest, .num_threads = all_threads});
   layouts.push_back({.block_size = 16, .order = BlockOrder::kLowest});
@@ -261,14 +261,14 @@ class BatchInvarianceOfTinyModels
 TEST_P(BatchInvarianceOfTinyModels, ChangesNoBit) {
   const auto& [backend, model] = GetParam();
   const Traffic usual =
-      computes_on_gpu(backend) ? Traffic{.num_requests = 24, .max_tokens = 40} : Traffic{};
+      may_be_emulated(backend) ? Traffic{.num_requests = 24, .max_tokens = 40} : Traffic{};
   check_batch_invariance(testing::source_path("tests/golden/data/") + model, {.backend = backend},
                          traffic_or(usual));
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Tiny, BatchInvarianceOfTinyModels,
-    ::testing::Combine(::testing::ValuesIn(built_backends()),
+    ::testing::Combine(::testing::ValuesIn(backends_here()),
                        ::testing::Values("tiny-llama", "tiny-mistral", "tiny-gemma2", "tiny-gemma4",
                                          "tiny-phi3", "tiny-qwen3-moe", "tiny-glm4-moe",
                                          "tiny-gemma4-moe")),
@@ -291,7 +291,7 @@ TEST_P(BatchInvarianceOfWindows, ChangesNoBit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiny, BatchInvarianceOfWindows,
-                         ::testing::Combine(::testing::ValuesIn(built_backends()),
+                         ::testing::Combine(::testing::ValuesIn(backends_here()),
                                             ::testing::Values(std::optional<KvFormats>(),
                                                               kQuantizedKv[0], kQuantizedKv[1],
                                                               kQuantizedKv[2])),
@@ -305,13 +305,13 @@ class BatchInvarianceOfCodes : public ::testing::TestWithParam<std::tuple<Backen
 
 TEST_P(BatchInvarianceOfCodes, ChangesNoBit) {
   const auto& [backend, formats] = GetParam();
-  const Traffic usual = {.num_requests = computes_on_gpu(backend) ? 12 : 24, .max_tokens = 40};
+  const Traffic usual = {.num_requests = may_be_emulated(backend) ? 12 : 24, .max_tokens = 40};
   check_batch_invariance(kTinyLlama, {.backend = backend, .kv_cache_formats = formats},
                          traffic_or(usual));
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiny, BatchInvarianceOfCodes,
-                         ::testing::Combine(::testing::ValuesIn(built_backends()),
+                         ::testing::Combine(::testing::ValuesIn(backends_here()),
                                             ::testing::ValuesIn(kQuantizedKv)),
                          [](const auto& info) {
                            return fmt::format("{}_{}", backend_name(std::get<0>(info.param)),

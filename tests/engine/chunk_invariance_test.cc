@@ -126,7 +126,7 @@ TEST_P(ChunkInvariance, BatchesChunksBlocksAndThreadsChangeNoBit) {
 
 INSTANTIATE_TEST_SUITE_P(
     Tiny, ChunkInvariance,
-    ::testing::Combine(::testing::ValuesIn(built_backends()),
+    ::testing::Combine(::testing::ValuesIn(backends_here()),
                        ::testing::Values("tiny-llama", "tiny-mistral", "tiny-qwen3", "tiny-gemma2",
                                          "tiny-gemma4", "tiny-phi3", "tiny-qwen3-moe",
                                          "tiny-glm4-moe", "tiny-gemma4-moe")),
@@ -148,7 +148,7 @@ TEST_P(ChunkInvarianceOfWindows, BatchesChunksBlocksAndThreadsChangeNoBit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiny, ChunkInvarianceOfWindows,
-                         ::testing::Combine(::testing::ValuesIn(built_backends()),
+                         ::testing::Combine(::testing::ValuesIn(backends_here()),
                                             ::testing::Values("auto", "int8", "int8_everywhere")),
                          [](const auto& info) { return name_of(info.param); });
 
@@ -162,7 +162,7 @@ TEST_P(ChunkInvarianceOfCodes, BatchesChunksBlocksAndThreadsChangeNoBit) {
 
 INSTANTIATE_TEST_SUITE_P(
     Tiny, ChunkInvarianceOfCodes,
-    ::testing::Combine(::testing::ValuesIn(built_backends()),
+    ::testing::Combine(::testing::ValuesIn(backends_here()),
                        ::testing::Values(KvFormats{KvFormat::kInt8, KvFormat::kInt8},
                                          KvFormats{KvFormat::kInt8, KvFormat::kInt4},
                                          KvFormats{KvFormat::kInt4, KvFormat::kInt4},

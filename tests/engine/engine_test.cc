@@ -70,7 +70,7 @@ TEST(Engine, EndsAtTheContextWhateverMaxTokensSays) {
 
 TEST(Engine, CountsCallsOfAttentionThatDecodeTheCacheFirst) {
   constexpr int kLayers = 3;
-  for (const Backend backend : built_backends()) {
+  for (const Backend backend : backends_here()) {
     for (const KvFormats& formats : {KvFormats{KvFormat::kInt8, KvFormat::kInt4},
                                      KvFormats{KvFormat::kInt4, KvFormat::kInt8}}) {
       const auto engine = open_tiny({.backend = backend, .kv_cache_formats = formats});

@@ -104,7 +104,7 @@ TEST_P(LogitsProcessors, LogProbabilitiesAreOfTheRawLogits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, LogitsProcessors,
-                         ::testing::Combine(::testing::ValuesIn(built_backends()),
+                         ::testing::Combine(::testing::ValuesIn(backends_here()),
                                             ::testing::Values(KvCacheLayout::kPaged,
                                                               KvCacheLayout::kContiguous)));
 

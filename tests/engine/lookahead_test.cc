@@ -321,7 +321,7 @@ TEST_P(Lookahead, ACancelledSampleRunsForFourStepsMoreAtMost) {
 // Returns all backends except the reference, whose lookahead is the same code and whose steps take
 // long.
 std::vector<Backend> all_but_the_reference() {
-  std::vector<Backend> backends = built_backends();
+  std::vector<Backend> backends = backends_here();
   std::erase(backends, Backend::kReference);
   return backends;
 }

@@ -61,7 +61,7 @@ class PrefixCacheDir : public ::testing::Test {
 };
 
 TEST_F(PrefixCacheDir, ARestartReadsWhatItWouldComputeToTheSameBits) {
-  for (const Backend backend : built_backends()) {
+  for (const Backend backend : backends_here()) {
     SCOPED_TRACE(backend_name(backend));
     auto engine = open_engine(kTinyLlama, options(backend));
     ASSERT_NE(engine, nullptr);
@@ -81,7 +81,7 @@ TEST_F(PrefixCacheDir, ARestartReadsWhatItWouldComputeToTheSameBits) {
 
 // The prompts are shorter or longer than the fixed prompt that gives the folder's scope.
 TEST_F(PrefixCacheDir, TheFirstPromptIsAnsweredAsWithoutIt) {
-  for (const Backend backend : built_backends()) {
+  for (const Backend backend : backends_here()) {
     for (const int num_prompt_tokens : {1, 16, 30, 63, 100}) {
       SCOPED_TRACE(fmt::format("{}, {}", backend_name(backend), num_prompt_tokens));
       EngineOptions without = options(backend);
@@ -98,7 +98,7 @@ TEST_F(PrefixCacheDir, TheFirstPromptIsAnsweredAsWithoutIt) {
 TEST_F(PrefixCacheDir, ARestartReadsWhatWindowsSee) {
   const testing::TemporaryFolder model;
   testing::make_windowed_checkpoint(model);
-  for (const Backend backend : built_backends()) {
+  for (const Backend backend : backends_here()) {
     SCOPED_TRACE(backend_name(backend));
     auto engine = open_engine(model.path(), options(backend));
     ASSERT_NE(engine, nullptr);
@@ -118,7 +118,7 @@ TEST_F(PrefixCacheDir, ARestartReadsWhatWindowsSee) {
 // Prompts with common prefixes, in a cache that holds only a few. Most of the prefixes that are
 // asked for again have been evicted, to the disk.
 TEST_F(PrefixCacheDir, WhereMemoryIsShortAnswersStayTheSame) {
-  for (const Backend backend : built_backends()) {
+  for (const Backend backend : backends_here()) {
     SCOPED_TRACE(backend_name(backend));
     std::mt19937_64 random(kSeed);
     std::vector<GenerationRequest> requests;

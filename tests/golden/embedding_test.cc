@@ -79,7 +79,7 @@ double least_cosine(Backend backend, const std::optional<KvFormats>& formats) {
 // A cache in bfloat16 rounds keys and values. sentence-transformers itself reaches 0.9993 if it
 // computes in the checkpoints' own bfloat16.
 TEST(Embeddings, AgreeWithSentenceTransformers) {
-  for (const Backend backend : built_backends()) {
+  for (const Backend backend : backends_here()) {
     const double exact = least_cosine(backend, KvFormats{KvFormat::kFloat32, KvFormat::kFloat32});
     const double usual = least_cosine(backend, std::nullopt);
     fmt::print("embeddings on {}: the least cosine is {:.6f}, with the usual cache {:.6f}\n",
@@ -111,7 +111,7 @@ TEST(Embeddings, AModelWithoutItsHeadMakesThemAlone) {
   write_bare(bare.path());
   GenerationRequest request = {.prompt_token_ids = {5, 6, 7, 8}};
   ask_for_embedding(Pooling::kMean, request);
-  for (const Backend backend : built_backends()) {
+  for (const Backend backend : backends_here()) {
     const auto whole = open_engine(kData + "tiny-llama", {.backend = backend});
     const auto headless = open_engine(bare.path(), {.backend = backend});
     ASSERT_NE(headless, nullptr);

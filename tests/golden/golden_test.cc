@@ -151,7 +151,7 @@ std::string params_name(const ::testing::TestParamInfo<TinyParams>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, TinyGolden,
-                         ::testing::Combine(::testing::ValuesIn(built_backends()),
+                         ::testing::Combine(::testing::ValuesIn(backends_here()),
                                             ::testing::ValuesIn(tiny_checkpoints())),
                          params_name);
 INSTANTIATE_TEST_SUITE_P(MixturesInGguf, TinyGolden,
@@ -216,7 +216,7 @@ TEST_P(MixtureGolden, ExpertsAreTheReferences) {
 }
 
 std::vector<Backend> backends_but_the_reference() {
-  std::vector<Backend> backends = built_backends();
+  std::vector<Backend> backends = backends_here();
   std::erase(backends, Backend::kReference);
   return backends;
 }
@@ -250,7 +250,7 @@ TEST_P(RealGolden, TokensAndLogprobsAreTransformers) {
               bounds_of(backend), /*real=*/true);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, RealGolden, ::testing::ValuesIn(built_backends()),
+INSTANTIATE_TEST_SUITE_P(All, RealGolden, ::testing::ValuesIn(backends_here()),
                          [](const auto& info) { return std::string(backend_name(info.param)); });
 
 // Bounds for a quantised cache, where the errors of its codes dominate.
@@ -277,7 +277,7 @@ TEST_P(RealGoldenOfCodes, TokensAndLogprobsAreNearTransformers) {
 INSTANTIATE_TEST_SUITE_P(
     All, RealGoldenOfCodes,
     ::testing::Combine(
-        ::testing::ValuesIn(built_backends()),
+        ::testing::ValuesIn(backends_here()),
         ::testing::Values(CodesBounds{{KvFormat::kInt8, KvFormat::kInt8}, 0.5f, 0.03, 0.5},
                           CodesBounds{{KvFormat::kInt8, KvFormat::kInt4}, 1.0f, 0.17, 4.0})),
     [](const auto& info) {

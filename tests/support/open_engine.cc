@@ -25,12 +25,12 @@ std::unique_ptr<Engine> open_engine(const std::string& path, const EngineOptions
   return *std::move(engine);
 }
 
-std::vector<Backend> built_backends() {
-  std::vector<Backend> built;
+std::vector<Backend> backends_here() {
+  std::vector<Backend> here;
   for (const Backend backend : kBackends) {
-    if (backend_is_built(backend)) built.push_back(backend);
+    if (backend_is_here(backend)) here.push_back(backend);
   }
-  return built;
+  return here;
 }
 
 }  // namespace pagoda

@@ -16,7 +16,7 @@ inline const std::string kTinyLlama = testing::source_path("tests/golden/data/ti
 // Opens an engine. If that fails, fails the running test and returns null.
 std::unique_ptr<Engine> open_engine(const std::string& path, const EngineOptions& options);
 
-// Returns the backends of this binary, for parametrised tests.
-std::vector<Backend> built_backends();
+// Returns the backends that run here, for parametrised tests.
+std::vector<Backend> backends_here();
 
 }  // namespace pagoda

@@ -57,7 +57,7 @@ Status print_build(const std::vector<Backend>& backends) {
               static_cast<double>(available_memory_bytes()) / 1e9);
   std::printf("devices:");
   for (const Backend backend : backends) {
-    if (backend_is_built(backend)) std::printf(" %s", std::string(backend_name(backend)).c_str());
+    if (backend_is_here(backend)) std::printf(" %s", std::string(backend_name(backend)).c_str());
   }
   std::printf("\ncpu instruction set: %s; this machine has",
               std::string(cpu_isa_name(isa)).c_str());

@@ -9,10 +9,10 @@
 namespace pagoda {
 namespace {
 
-// Returns whether this is a device that this binary was built without.
-bool is_not_built(const std::string& device) {
+// Returns whether this is a device that this machine or this binary lacks.
+bool is_absent(const std::string& device) {
   return std::any_of(kBackends.begin(), kBackends.end(), [&](Backend backend) {
-    return backend_name(backend) == device && !backend_is_built(backend);
+    return backend_name(backend) == device && !backend_is_here(backend);
   });
 }
 
@@ -32,7 +32,7 @@ FlagOutline outline_of_flag(const CLI::Option& option) {
   flag.is_path = may_be_path(flag.value);
   flag.is_model = flag.value == kModelType || flag.value == kStoredModelType;
   if (end < type.size()) flag.choices = names_listed(type.substr(end + 1));
-  if (option.get_name() == "--device") std::erase_if(flag.choices, is_not_built);
+  if (option.get_name() == "--device") std::erase_if(flag.choices, is_absent);
   flag.default_value = option.get_default_str();
   flag.may_be_repeated = option.get_items_expected_max() > 1;
   return flag;

@@ -120,15 +120,15 @@ TEST_P(AttentionTest, AWindowAsLongAsTheContextChangesNoBit) {
 }
 
 // Returns the backends that are built here.
-std::vector<Backend> built_backends() {
-  std::vector<Backend> built;
+std::vector<Backend> backends_here() {
+  std::vector<Backend> here;
   for (const Backend backend : kBackends) {
-    if (backend_is_built(backend)) built.push_back(backend);
+    if (backend_is_here(backend)) here.push_back(backend);
   }
-  return built;
+  return here;
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, AttentionTest, ::testing::ValuesIn(built_backends()),
+INSTANTIATE_TEST_SUITE_P(Backends, AttentionTest, ::testing::ValuesIn(backends_here()),
                          [](const auto& info) { return std::string(backend_name(info.param)); });
 
 }  // namespace

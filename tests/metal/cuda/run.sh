@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Our Metal kernels on a CUDA GPU: nvcc compiles them by way of a shim (include/), and the ops' own
+# Our Metal kernels on a CUDA GPU: nvcc compiles them by way of the shim of src/backend/cuda/shim, and the ops' own
 # bodies launch them. No Apple GPU is like it: what holds there is the code's logic, not its speed.
 #
 #   tests/metal/cuda/run.sh prepare       builds the harness and writes the kernels as CUDA; needs no CUDA
@@ -34,7 +34,7 @@ compile() {
     [ "${file%.cu}.cubin" -nt "$file" ] || echo "$file"
   done | xargs -r -P "$(nproc)" -I FILE bash -c '
     nvcc -std=c++17 -O3 -arch="${PAGODA_CUDA_ARCH:-native}" -cubin -lineinfo -w --expt-relaxed-constexpr \
-      -fmad=false -ftz=true -prec-div=true -prec-sqrt=true -Itests/metal/cuda/include "$1" -o "$1.tmp" &&
+      -fmad=false -ftz=true -prec-div=true -prec-sqrt=true -Isrc/backend/cuda/shim "$1" -o "$1.tmp" &&
       mv "$1.tmp" "${1%.cu}.cubin"' _ FILE
 }
 
