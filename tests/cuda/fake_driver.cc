@@ -41,7 +41,12 @@ struct FakeCalls {
 
   static void enqueue(CuStream* stream, FakeDriver::Work work) {
     PAGODA_CHECK(current->streams_.count(stream) == 1, "work on a stream that is not there");
-    current->streams_[stream].push(std::move(work));
+    const auto capture = current->captures_.find(stream);
+    if (capture == current->captures_.end()) {
+      current->streams_[stream].push(std::move(work));
+    } else {
+      capture->second.push_back(std::move(work));
+    }
   }
 
   static void run_one(CuStream* stream) {
@@ -207,6 +212,39 @@ struct FakeCalls {
     if (fails()) return kFailure;
     return synchronize_quietly(stream);
   }
+  static CuResult begin_capture(CuStream* stream, int) {
+    if (fails()) return kFailure;
+    current->captures_[stream];
+    return kCuSuccess;
+  }
+  // Ends the capture even if the call fails.
+  static CuResult end_capture(CuStream* stream, CuGraph** graph) {
+    const std::vector<FakeDriver::Work> work = std::move(current->captures_.at(stream));
+    current->captures_.erase(stream);
+    if (fails()) return kFailure;
+    *graph = new_handle<CuGraph>();
+    current->graphs_[*graph] = work;
+    return kCuSuccess;
+  }
+  static CuResult instantiate_graph(CuGraphExec** exec, CuGraph* graph, unsigned long long) {
+    if (fails()) return kFailure;
+    *exec = new_handle<CuGraphExec>();
+    current->graph_execs_[*exec] = current->graphs_.at(graph);
+    return kCuSuccess;
+  }
+  static CuResult launch_graph(CuGraphExec* exec, CuStream* stream) {
+    if (fails()) return kFailure;
+    for (const FakeDriver::Work& work : current->graph_execs_.at(exec)) enqueue(stream, work);
+    return kCuSuccess;
+  }
+  static CuResult destroy_graph(CuGraph* graph) {
+    PAGODA_CHECK(current->graphs_.erase(graph) == 1, "a graph that is not there");
+    return kCuSuccess;
+  }
+  static CuResult destroy_graph_exec(CuGraphExec* exec) {
+    PAGODA_CHECK(current->graph_execs_.erase(exec) == 1, "a graph that is not there");
+    return kCuSuccess;
+  }
   static CuResult make_event(CuEvent** event, unsigned) {
     if (fails()) return kFailure;
     *event = new_handle<CuEvent>();
@@ -246,6 +284,7 @@ FakeDriver::~FakeDriver() {
   PAGODA_CHECK(device_memory_.empty() && host_memory_.empty(), "memory was not released");
   PAGODA_CHECK(streams_.empty() && events_.empty() && modules_.empty() && num_contexts_ == 0,
                "what the driver made was not destroyed");
+  PAGODA_CHECK(graphs_.empty() && graph_execs_.empty(), "a graph was not destroyed");
   current = nullptr;
 }
 
@@ -282,6 +321,12 @@ std::shared_ptr<const Driver> FakeDriver::table() const {
       .make_stream = FakeCalls::make_stream,
       .destroy_stream = FakeCalls::destroy_stream,
       .synchronize = FakeCalls::synchronize,
+      .begin_capture = FakeCalls::begin_capture,
+      .end_capture = FakeCalls::end_capture,
+      .instantiate_graph = FakeCalls::instantiate_graph,
+      .launch_graph = FakeCalls::launch_graph,
+      .destroy_graph = FakeCalls::destroy_graph,
+      .destroy_graph_exec = FakeCalls::destroy_graph_exec,
       .make_event = FakeCalls::make_event,
       .destroy_event = FakeCalls::destroy_event,
       .record_event = FakeCalls::record_event,

@@ -59,6 +59,7 @@ class FakeDriver {
   std::size_t num_allocations() const { return device_memory_.size() + host_memory_.size(); }
   std::size_t num_launches() const { return num_launches_; }
   std::size_t num_waiting() const;  // pieces of work that have not run
+  std::size_t num_graphs() const { return graph_execs_.size(); }
 
  private:
   friend struct FakeCalls;
@@ -73,6 +74,9 @@ class FakeDriver {
   std::map<CuStream*, std::queue<Work>> streams_;
   std::map<CuEvent*, CuStream*> events_;  // and where each was last recorded
   std::map<CuEvent*, bool> has_happened_;
+  std::map<CuStream*, std::vector<Work>> captures_;  // of streams that are being captured
+  std::map<CuGraph*, std::vector<Work>> graphs_;
+  std::map<CuGraphExec*, std::vector<Work>> graph_execs_;
   std::map<CuModule*, std::string> modules_;
   std::map<CuFunction*, Function> functions_;
   std::size_t allocated_bytes_ = 0;

@@ -1,7 +1,9 @@
 #include "backend/cuda/cuda_exec.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "tensor/num_bytes.h"
@@ -57,7 +59,11 @@ CudaExec::CudaExec(std::shared_ptr<Device> device, std::shared_ptr<Compiler> com
       compiler_(std::move(compiler)),
       kernels_(device_, compiler_, std::move(kernel_folder)),
       arena_(std::make_shared<DeviceArena>(device_)),
-      staging_(device_) {}
+      staging_(device_) {
+  const char* const wish = std::getenv("PAGODA_CUDA_GRAPHS");
+  if (wish == nullptr || std::string_view(wish) != "off")
+    graphs_ = std::make_unique<GraphCache>(device_);
+}
 
 Status CudaExec::make_streams() {
   const Driver& driver = device_->driver();
@@ -138,20 +144,17 @@ void CudaExec::record(const gpu::GpuDispatch& dispatch, std::span<const Address>
   check_groups(dispatch);
   const Result<CuFunction*> function = kernels_.find(dispatch);
   if (!function.ok()) return fail(function.status());
-  const std::size_t begin = arguments_.size();
-  const std::size_t parameters = begin + parameters_begin(buffers.size());
-  arguments_.resize(begin + argument_bytes(buffers.size(), dispatch.parameters.size()));
-  std::memcpy(arguments_.data() + begin, buffers.data(), buffers.size_bytes());
-  std::memcpy(arguments_.data() + parameters, dispatch.parameters.data(),
-              dispatch.parameters.size());
-  Launch launch{.function = *function,
-                .num_groups = {},
-                .num_threads = static_cast<unsigned>(dispatch.num_threads),
-                .shared_bytes = static_cast<unsigned>(dispatch.threadgroup_bytes),
-                .argument = begin};
-  for (std::size_t i = 0; i < launch.num_groups.size(); ++i)
-    launch.num_groups[i] = static_cast<unsigned>(dispatch.num_groups[i]);
-  recorded_.emplace_back(launch);
+  LaunchList::Kernel kernel{.function = *function,
+                            .num_groups = {},
+                            .num_threads = static_cast<unsigned>(dispatch.num_threads),
+                            .shared_bytes = static_cast<unsigned>(dispatch.threadgroup_bytes)};
+  for (std::size_t i = 0; i < kernel.num_groups.size(); ++i)
+    kernel.num_groups[i] = static_cast<unsigned>(dispatch.num_groups[i]);
+  const gpu::GpuParameters& parameters = dispatch.parameters;
+  std::byte* const argument =
+      recorded_.add(kernel, argument_bytes(buffers.size(), parameters.size()));
+  std::memcpy(argument, buffers.data(), buffers.size_bytes());
+  std::memcpy(argument + parameters_begin(buffers.size()), parameters.data(), parameters.size());
 }
 
 void CudaExec::record_copy(const Tensor& owner, Address to, std::span<const std::byte> bytes) {
@@ -161,7 +164,7 @@ void CudaExec::record_copy(const Tensor& owner, Address to, std::span<const std:
   std::memcpy(*staged, bytes.data(), bytes.size());
   buffer_of(owner).evaluation = num_evaluations_ + 1;
   keep(owner);
-  recorded_.emplace_back(CopyIn{.to = to, .from = *staged, .bytes = bytes.size()});
+  recorded_.add_copy(to, *staged, bytes.size());
 }
 
 void CudaExec::list_kernels(const gpu::GpuLaunch& launch) {
@@ -187,7 +190,6 @@ void CudaExec::fail(const Status& status) {
 
 void CudaExec::drop_recorded() {
   recorded_.clear();
-  arguments_.clear();
   kept_.clear();
 }
 
@@ -217,10 +219,8 @@ Status CudaExec::fill(const Tensor& persistent, std::int64_t first, std::int64_t
   write(reinterpret_cast<std::uint32_t*>(staged));
   buffer_of(persistent).evaluation = num_evaluations_ + 1;
   keep(persistent);
-  recorded_.emplace_back(
-      CopyIn{.to = address_of(persistent) + static_cast<Address>(first) * sizeof(std::uint32_t),
-             .from = staged,
-             .bytes = bytes});
+  recorded_.add_copy(address_of(persistent) + static_cast<Address>(first) * sizeof(std::uint32_t),
+                     staged, bytes);
   return staging_.taken_bytes() < kMostStaged / kMostInFlight ? ok_status() : submit();
 }
 
@@ -273,9 +273,8 @@ Status CudaExec::evaluate(std::span<const Tensor> /*roots*/) {
 Status CudaExec::submit() {
   const Driver& driver = device_->driver();
   device_->make_current();
-  for (const auto& work : recorded_) {
-    PAGODA_RETURN_IF_ERROR(std::visit([this](const auto& each) { return submit(each); }, work));
-  }
+  PAGODA_RETURN_IF_ERROR(graphs_ ? graphs_->submit(recorded_, stream_)
+                                 : recorded_.submit(driver, stream_));
   drop_recorded();
   Evaluation evaluation{.number = ++num_evaluations_, .done = nullptr};
   if (free_events_.empty()) {
@@ -291,21 +290,6 @@ Status CudaExec::submit() {
   staging_.hand_over(evaluation.number);
   if (in_flight_.size() <= kMostInFlight) return ok_status();
   return wait_for(in_flight_.front().number);
-}
-
-Status CudaExec::submit(const Launch& launch) {
-  const Driver& driver = device_->driver();
-  void* argument = arguments_.data() + launch.argument;
-  return driver.status_of(driver.launch(launch.function, launch.num_groups[0], launch.num_groups[1],
-                                        launch.num_groups[2], launch.num_threads, 1, 1,
-                                        launch.shared_bytes, stream_, &argument, nullptr),
-                          "launching a kernel");
-}
-
-Status CudaExec::submit(const CopyIn& copy) {
-  const Driver& driver = device_->driver();
-  return driver.status_of(driver.copy_in(copy.to, copy.from, copy.bytes, stream_),
-                          "copying to the GPU");
 }
 
 Status CudaExec::wait_for(std::uint64_t evaluation) {

@@ -7,19 +7,19 @@
 // device are kUnavailable, after which an engine ends.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <span>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "backend/cuda/device.h"
 #include "backend/cuda/device_memory.h"
+#include "backend/cuda/graph_cache.h"
 #include "backend/cuda/kernel_library.h"
+#include "backend/cuda/launch_list.h"
 #include "backend/cuda/staging.h"
 #include "backend/gpu/gpu_exec.h"
 
@@ -28,6 +28,7 @@ namespace pagoda::cuda {
 class CudaExec final : public gpu::GpuExec {
  public:
   // Makes an Exec on an open device. `kernel_folder` keeps binaries; empty: they are not kept.
+  // PAGODA_CUDA_GRAPHS=off in the environment has every kernel launched by itself.
   static Result<std::unique_ptr<CudaExec>> create(std::shared_ptr<Device> device,
                                                   std::shared_ptr<Compiler> compiler,
                                                   std::filesystem::path kernel_folder);
@@ -43,6 +44,7 @@ class CudaExec final : public gpu::GpuExec {
   std::string arithmetic() const override;
   std::string describe() const override;
   ExecCounters counters() const override;
+  std::uint64_t num_graph_launches() const { return graphs_ ? graphs_->num_graph_launches() : 0; }
   std::int64_t available_bytes() const override;
 
   Tensor allocate(DType dtype, const Shape& shape) override;  // never called
@@ -62,18 +64,6 @@ class CudaExec final : public gpu::GpuExec {
                          const std::function<void(double)>& progress) override;
 
  private:
-  struct Launch {
-    CuFunction* function;
-    std::array<unsigned, 3> num_groups;
-    unsigned num_threads;
-    unsigned shared_bytes;
-    std::size_t argument;  // where it begins in arguments_
-  };
-  struct CopyIn {
-    Address to;
-    const std::byte* from;
-    std::size_t bytes;
-  };
   struct CopyOut {
     BufferRef from;
     const std::byte* to;  // staged: the device may still write there after a failure
@@ -98,8 +88,6 @@ class CudaExec final : public gpu::GpuExec {
   void fail(const Status& status);
   void drop_recorded();
   Status submit();
-  Status submit(const Launch& launch);
-  Status submit(const CopyIn& copy);
   // Waits until an evaluation is done.
   Status wait_for(std::uint64_t evaluation);
   // Waits for what computes the tensor, and starts a copy of its values to the host.
@@ -112,14 +100,14 @@ class CudaExec final : public gpu::GpuExec {
   KernelLibrary kernels_;
   std::shared_ptr<DeviceArena> arena_;
   Staging staging_;
+  std::unique_ptr<GraphCache> graphs_;  // null: every list is launched kernel by kernel
   CuStream* stream_ = nullptr;
   CuStream* read_stream_ = nullptr;
 
   // Work that has been recorded and not been submitted.
-  std::vector<std::variant<Launch, CopyIn>> recorded_;
-  std::vector<std::byte> arguments_;  // of recorded launches
-  std::vector<BufferRef> kept_;       // persistent memory that they use
-  Status error_;                      // of recording
+  LaunchList recorded_;
+  std::vector<BufferRef> kept_;  // persistent memory that it uses
+  Status error_;                 // of recording
 
   std::vector<CopyOut> reads_;  // that were started
   std::deque<Evaluation> in_flight_;

@@ -156,6 +156,38 @@ TEST_F(CudaExecTest, SteadyStepsTakeNoMoreMemory) {
   EXPECT_EQ(driver_.num_allocations(), after_a_few);
 }
 
+TEST_F(CudaExecTest, AStepThatComesAgainIsAGraph) {
+  const auto exec = make().value();
+  for (int step = 0; step < 32; ++step) {
+    const Tensor y = add(*exec, add(*exec, upload(*exec, static_cast<float>(step)), 1), 2);
+    EXPECT_THAT(values_of(*exec, y)[0], step + 3) << step;
+  }
+  EXPECT_GE(exec->num_graph_launches(), 24u);
+  EXPECT_LE(driver_.num_launches(), 2u * 8u);  // those of first steps, and of captures
+}
+
+TEST_F(CudaExecTest, GraphsAreTurnedOffByTheEnvironment) {
+  setenv("PAGODA_CUDA_GRAPHS", "off", 1);
+  const auto exec = make().value();
+  unsetenv("PAGODA_CUDA_GRAPHS");
+  for (int step = 0; step < 4; ++step) {
+    EXPECT_THAT(values_of(*exec, add(*exec, upload(*exec, 1), 1)), ElementsAre(2, 3, 4, 5));
+  }
+  EXPECT_EQ(exec->num_graph_launches(), 0u);
+  EXPECT_EQ(driver_.num_launches(), 4u);
+}
+
+TEST_F(CudaExecTest, FewGraphsAreKept) {
+  const auto exec = make().value();
+  const Tensor x = upload(*exec, 0);
+  for (int value = 0; value < 100; ++value) {
+    for (int time = 0; time < 3; ++time)
+      EXPECT_EQ(values_of(*exec, add(*exec, x, static_cast<float>(value)))[0], value);
+  }
+  EXPECT_GE(exec->num_graph_launches(), 190u);
+  EXPECT_LE(driver_.num_graphs(), 64u);
+}
+
 TEST_F(CudaExecTest, ARecordedLaunchHoldsPersistentMemory) {
   const auto exec = make().value();
   Tensor kept = exec->allocate_persistent(DType::kFloat32, {kCount}).value();
@@ -205,7 +237,7 @@ Status live(Result<std::unique_ptr<CudaExec>> made) {
   PAGODA_RETURN_IF_ERROR(exec.fill(kept, 0, kCount, [](std::uint32_t*) {}));
   const auto call_ops = [&] { add(exec, exec.upload<float>(std::vector<float>(4), {4}), 1); };
   PAGODA_RETURN_IF_ERROR(exec.prepare_kernels(call_ops, {}));
-  for (int step = 0; step < 2; ++step) {
+  for (int step = 0; step < 4; ++step) {  // the last ones as graphs
     const Tensor y = add(exec, exec.upload<float>(std::vector<float>(4), {4}), 1);
     PAGODA_RETURN_IF_ERROR(exec.evaluate({&y, 1}));
     PAGODA_RETURN_IF_ERROR(exec.read(y).status());

@@ -53,6 +53,12 @@ Result<std::shared_ptr<const Driver>> load_driver() {
   find(driver->make_stream, "cuStreamCreate");
   find(driver->destroy_stream, "cuStreamDestroy_v2");
   find(driver->synchronize, "cuStreamSynchronize");
+  find(driver->begin_capture, "cuStreamBeginCapture_v2");
+  find(driver->end_capture, "cuStreamEndCapture");
+  find(driver->instantiate_graph, "cuGraphInstantiateWithFlags");
+  find(driver->launch_graph, "cuGraphLaunch");
+  find(driver->destroy_graph, "cuGraphDestroy");
+  find(driver->destroy_graph_exec, "cuGraphExecDestroy");
   find(driver->make_event, "cuEventCreate");
   find(driver->destroy_event, "cuEventDestroy_v2");
   find(driver->record_event, "cuEventRecord");

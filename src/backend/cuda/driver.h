@@ -18,6 +18,8 @@ using Address = unsigned long long;  // of the device's memory
 struct CuContext;
 struct CuEvent;
 struct CuFunction;
+struct CuGraph;
+struct CuGraphExec;
 struct CuModule;
 struct CuStream;
 
@@ -30,6 +32,7 @@ enum class CuAttribute : int { kMajor = 75, kMinor = 76 };
 
 inline constexpr unsigned kCuStreamNonBlocking = 1;
 inline constexpr unsigned kCuEventDisableTiming = 2;
+inline constexpr int kCuCaptureRelaxed = 2;  // other threads' calls do not disturb a capture
 
 struct Driver {
   CuResult (*init)(unsigned flags);
@@ -62,6 +65,12 @@ struct Driver {
   CuResult (*make_stream)(CuStream** stream, unsigned flags);
   CuResult (*destroy_stream)(CuStream* stream);
   CuResult (*synchronize)(CuStream* stream);
+  CuResult (*begin_capture)(CuStream* stream, int mode);
+  CuResult (*end_capture)(CuStream* stream, CuGraph** graph);
+  CuResult (*instantiate_graph)(CuGraphExec** exec, CuGraph* graph, unsigned long long flags);
+  CuResult (*launch_graph)(CuGraphExec* exec, CuStream* stream);
+  CuResult (*destroy_graph)(CuGraph* graph);
+  CuResult (*destroy_graph_exec)(CuGraphExec* exec);
   CuResult (*make_event)(CuEvent** event, unsigned flags);
   CuResult (*destroy_event)(CuEvent* event);
   CuResult (*record_event)(CuEvent* event, CuStream* stream);
