@@ -1,5 +1,7 @@
 #include "backend/backend.h"
 
+#include "core/log.h"
+
 namespace pagoda {
 
 Result<std::unique_ptr<Exec>> make_exec(const ExecOptions& options) {
@@ -61,6 +63,7 @@ Result<std::unique_ptr<Exec>> make_best_exec(ExecOptions options) {
     options.backend = backend;
     Result<std::unique_ptr<Exec>> exec = make_exec(options);
     if (exec.ok()) return exec;
+    log_warning("{}; --device auto passes over this GPU", exec.status().message());
   }
   options.backend = Backend::kCpu;
   return make_exec(options);

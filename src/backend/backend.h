@@ -35,8 +35,8 @@ bool backend_has_gpu(Backend backend);
 bool computes_on_host(Backend backend);
 // Returns whether the backend is built, and has what it needs on this machine.
 bool backend_is_here(Backend backend);
-// Makes the Exec of the best backend that is built and finds its device: one with a GPU, else cpu.
-// Ignores options.backend.
+// Makes the Exec of the best backend that is built and finds its device: one with a GPU, else cpu. A
+// GPU that cannot be used is logged, such as one without its compiler. Ignores options.backend.
 Result<std::unique_ptr<Exec>> make_best_exec(ExecOptions options);
 
 namespace reference {
