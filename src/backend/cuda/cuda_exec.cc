@@ -34,6 +34,14 @@ BufferRef no_memory(std::size_t bytes) {
   return BufferRef(new Missing(bytes));
 }
 
+// Returns the host's copy of a tensor's values.
+std::vector<std::byte>& copy_of(const Tensor& tensor) {
+  const std::size_t size = num_bytes(tensor.dtype(), tensor.shape());
+  std::vector<std::byte>& copy = buffer_of(tensor).copies[{byte_offset(tensor), size}];
+  copy.resize(size);
+  return copy;
+}
+
 void check_groups(const gpu::GpuDispatch& dispatch) {
   PAGODA_CHECK(dispatch.num_groups[1] <= kMostGroups && dispatch.num_groups[2] <= kMostGroups,
                fmt::format("[cuda] {}: expected at most {} groups in y and z, got {} and {}",
@@ -311,7 +319,7 @@ Status CudaExec::wait_for(std::uint64_t evaluation) {
 Result<std::span<const std::byte>> CudaExec::read(const Tensor& tensor) {
   PAGODA_RETURN_IF_ERROR(start_read(tensor));
   PAGODA_RETURN_IF_ERROR(finish_reads());
-  return std::span<const std::byte>(buffer_of(tensor).values);
+  return std::span<const std::byte>(copy_of(tensor));
 }
 
 Status CudaExec::read_packet(std::span<const Tensor> tensors,
@@ -322,7 +330,7 @@ Status CudaExec::read_packet(std::span<const Tensor> tensors,
   PAGODA_RETURN_IF_ERROR(finish_reads());
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     values[i] = {};
-    if (tensors[i].defined()) values[i] = buffer_of(tensors[i]).values;
+    if (tensors[i].defined()) values[i] = copy_of(tensors[i]);
   }
   return ok_status();
 }
@@ -332,15 +340,14 @@ Status CudaExec::start_read(const Tensor& tensor) {
   DeviceBuffer& buffer = buffer_of(tensor);
   if (buffer.evaluation > num_evaluations_) PAGODA_RETURN_IF_ERROR(evaluate({&tensor, 1}));
   PAGODA_RETURN_IF_ERROR(wait_for(std::min(buffer.evaluation, num_evaluations_)));
-  buffer.values.resize(num_bytes(tensor.dtype(), tensor.shape()));
-  if (buffer.values.empty()) return ok_status();
-  PAGODA_ASSIGN_OR_RETURN(std::byte* const staged, staging_.take(buffer.values.size()));
+  const std::size_t size = num_bytes(tensor.dtype(), tensor.shape());
+  if (size == 0) return ok_status();
+  PAGODA_ASSIGN_OR_RETURN(std::byte* const staged, staging_.take(size));
   const Driver& driver = device_->driver();
   device_->make_current();
   PAGODA_RETURN_IF_ERROR(driver.status_of(
-      driver.copy_out(staged, address_of(tensor), buffer.values.size(), read_stream_),
-      "copying from the GPU"));
-  reads_.push_back({.from = tensor.buffer(), .to = staged});
+      driver.copy_out(staged, address_of(tensor), size, read_stream_), "copying from the GPU"));
+  reads_.push_back({.tensor = tensor, .staged = staged});
   return ok_status();
 }
 
@@ -350,8 +357,8 @@ Status CudaExec::finish_reads() {
   PAGODA_RETURN_IF_ERROR(
       driver.status_of(driver.synchronize(read_stream_), "copying from the GPU"));
   for (const CopyOut& read : reads) {
-    std::vector<std::byte>& values = static_cast<DeviceBuffer&>(*read.from.get()).values;
-    std::memcpy(values.data(), read.to, values.size());
+    std::vector<std::byte>& copy = copy_of(read.tensor);
+    std::copy_n(read.staged, copy.size(), copy.begin());
   }
   return ok_status();
 }

@@ -65,8 +65,8 @@ class CudaExec final : public gpu::GpuExec {
 
  private:
   struct CopyOut {
-    BufferRef from;
-    const std::byte* to;  // staged: the device may still write there after a failure
+    Tensor tensor;
+    const std::byte* staged;  // the device may still write there after a failure
   };
   struct Evaluation {
     std::uint64_t number;
@@ -92,7 +92,7 @@ class CudaExec final : public gpu::GpuExec {
   Status wait_for(std::uint64_t evaluation);
   // Waits for what computes the tensor, and starts a copy of its values to the host.
   Status start_read(const Tensor& tensor);
-  // Waits for the copies, and gives the tensors their values.
+  // Waits for the copies, and keeps them beside the tensors' memory.
   Status finish_reads();
 
   std::shared_ptr<Device> device_;

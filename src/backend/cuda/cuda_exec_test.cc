@@ -125,6 +125,19 @@ TEST_F(CudaExecTest, APacketIsReadTogether) {
   EXPECT_EQ(values_in<float>(values[2])[0], 7);
 }
 
+TEST_F(CudaExecTest, PartsOfABufferKeepTheirValues) {
+  const auto exec = make().value();
+  const Tensor all = exec->upload<float>(std::vector<float>{1, 2, 3, 4, 5, 6}, {6});
+  const Tensor parts[] = {all.slice(0, 0, 3), all.slice(0, 3, 6)};
+  std::span<const std::byte> values[2];
+  ASSERT_TRUE(exec->read_packet(parts, values).ok());
+  EXPECT_EQ(values_in<float>(values[0])[0], 1);
+  EXPECT_EQ(values_in<float>(values[1])[0], 4);
+  const auto first = read_values<float>(*exec, parts[0]).value();
+  EXPECT_THAT(values_of(*exec, all), ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_EQ(first[2], 3);
+}
+
 TEST_F(CudaExecTest, AWriteIsSeenByWhatComesBehindItAlone) {
   const auto exec = make().value();
   const Tensor kept = exec->allocate_persistent(DType::kFloat32, {kCount}).value();

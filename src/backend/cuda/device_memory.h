@@ -6,8 +6,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "backend/cuda/device.h"
@@ -25,7 +27,9 @@ class DeviceBuffer : public Buffer {
 
   // The evaluation that computes the values; 0: they are there.
   std::uint64_t evaluation = 0;
-  std::vector<std::byte> values;  // the host's copy, which Exec::read() returns
+  // The host's copies of parts that were read, by their first byte and their size. Exec::read()
+  // returns them, and a reader of one part keeps it when another is read.
+  std::map<std::pair<std::size_t, std::size_t>, std::vector<std::byte>> copies;
 
  protected:
   DeviceBuffer(Address address, std::size_t size, bool is_persistent)
@@ -41,10 +45,13 @@ class DeviceBuffer : public Buffer {
 inline DeviceBuffer& buffer_of(const Tensor& tensor) {
   return static_cast<DeviceBuffer&>(*tensor.buffer().get());
 }
+// Returns how many bytes of the buffer are before the tensor's first element.
+inline std::size_t byte_offset(const Tensor& tensor) {
+  return static_cast<std::size_t>(tensor.offset()) * dtype_size(tensor.dtype());
+}
 // Returns the address of the tensor's first element.
 inline Address address_of(const Tensor& tensor) {
-  return buffer_of(tensor).address() +
-         static_cast<Address>(tensor.offset()) * dtype_size(tensor.dtype());
+  return buffer_of(tensor).address() + byte_offset(tensor);
 }
 
 // Allocates memory that outlives steps, its values undefined. kResourceExhausted if the GPU lacks
