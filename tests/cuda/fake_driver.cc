@@ -30,13 +30,14 @@ struct FakeCalls {
     return reinterpret_cast<Handle*>(++current->last_handle_);
   }
 
-  // Checks that bytes of the device are allocated.
-  static void expect_memory(Address address, std::size_t bytes) {
+  // Checks that bytes of the device are allocated, and returns the allocation's number.
+  static std::uintptr_t expect_memory(Address address, std::size_t bytes) {
     const auto above = current->device_memory_.upper_bound(address);
     PAGODA_CHECK(above != current->device_memory_.begin(), "memory that was never allocated");
-    const auto [begin, size] = *std::prev(above);
-    PAGODA_CHECK(address - begin <= size && bytes <= size - (address - begin),
+    const auto& [begin, allocation] = *std::prev(above);
+    PAGODA_CHECK(address - begin <= allocation.size && bytes <= allocation.size - (address - begin),
                  "bytes past an allocation's end");
+    return allocation.serial;
   }
 
   static void enqueue(CuStream* stream, FakeDriver::Work work) {
@@ -103,7 +104,7 @@ struct FakeCalls {
     if (current->allocated_bytes_ + bytes > current->options_.memory_bytes) return kCuOutOfMemory;
     void* const memory = std::malloc(bytes);
     *address = reinterpret_cast<Address>(memory);
-    current->device_memory_[*address] = bytes;
+    current->device_memory_[*address] = {bytes, ++current->last_handle_};
     current->allocated_bytes_ += bytes;
     return kCuSuccess;
   }
@@ -112,7 +113,7 @@ struct FakeCalls {
     for (const auto& [stream, queue] : current->streams_) (void)synchronize_quietly(stream);
     const auto found = current->device_memory_.find(address);
     PAGODA_CHECK(found != current->device_memory_.end(), "a release of what is not there");
-    current->allocated_bytes_ -= found->second;
+    current->allocated_bytes_ -= found->second.size;
     current->device_memory_.erase(found);
     std::free(reinterpret_cast<void*>(address));
     return kCuSuccess;
@@ -136,8 +137,11 @@ struct FakeCalls {
   }
   static CuResult copy_in(Address to, const void* from, std::size_t bytes, CuStream* stream) {
     if (fails()) return kFailure;
-    expect_memory(to, bytes);
-    enqueue(stream, [=] { std::memcpy(reinterpret_cast<void*>(to), from, bytes); });
+    const std::uintptr_t allocation = expect_memory(to, bytes);
+    enqueue(stream, [=] {
+      PAGODA_CHECK(expect_memory(to, bytes) == allocation, "a copy to memory that was released");
+      std::memcpy(reinterpret_cast<void*>(to), from, bytes);
+    });
     return kCuSuccess;
   }
   static CuResult copy_out(void* to, Address from, std::size_t bytes, CuStream* stream) {

@@ -3,7 +3,8 @@
 // test's, found by the name of its entry point.
 //
 // There is one fake, of which a test makes a new one. Misuse fails a check: memory that was never
-// allocated, work on a destroyed stream, a release of what is not there.
+// allocated, work on a destroyed stream, a release of what is not there, a graph whose copy goes to
+// memory that has been released since.
 #pragma once
 
 #include <array>
@@ -69,7 +70,11 @@ class FakeDriver {
     std::size_t argument_bytes = 0;
   };
 
-  std::map<Address, std::size_t> device_memory_;
+  struct Allocation {
+    std::size_t size = 0;
+    std::uintptr_t serial = 0;
+  };
+  std::map<Address, Allocation> device_memory_;
   std::set<void*> host_memory_;
   std::map<CuStream*, std::queue<Work>> streams_;
   std::map<CuEvent*, CuStream*> events_;  // and where each was last recorded

@@ -172,7 +172,7 @@ void CudaExec::record_copy(const Tensor& owner, Address to, std::span<const std:
   std::memcpy(*staged, bytes.data(), bytes.size());
   buffer_of(owner).evaluation = num_evaluations_ + 1;
   keep(owner);
-  recorded_.add_copy(to, *staged, bytes.size());
+  recorded_.add_copy(to, *staged, bytes.size(), buffer_of(owner).is_persistent());
 }
 
 void CudaExec::list_kernels(const gpu::GpuLaunch& launch) {
@@ -228,7 +228,7 @@ Status CudaExec::fill(const Tensor& persistent, std::int64_t first, std::int64_t
   buffer_of(persistent).evaluation = num_evaluations_ + 1;
   keep(persistent);
   recorded_.add_copy(address_of(persistent) + static_cast<Address>(first) * sizeof(std::uint32_t),
-                     staged, bytes);
+                     staged, bytes, /*to_persistent=*/true);
   return staging_.taken_bytes() < kMostStaged / kMostInFlight ? ok_status() : submit();
 }
 

@@ -190,6 +190,16 @@ TEST_F(CudaExecTest, GraphsAreTurnedOffByTheEnvironment) {
   EXPECT_EQ(driver_.num_launches(), 4u);
 }
 
+TEST_F(CudaExecTest, NoGraphHoldsACopyToPersistentMemory) {
+  const auto exec = make().value();
+  for (int time = 0; time < 16; ++time) {  // weights that come and go, in the same place
+    const Tensor kept = exec->allocate_persistent(DType::kInt32, {kCount}).value();
+    ASSERT_TRUE(exec->fill(kept, 0, kCount, [](std::uint32_t* values) { values[0] = 7; }).ok());
+    EXPECT_EQ(read_values<std::int32_t>(*exec, kept).value()[0], 7);
+  }
+  EXPECT_EQ(exec->num_graph_launches(), 0u);
+}
+
 TEST_F(CudaExecTest, FewGraphsAreKept) {
   const auto exec = make().value();
   const Tensor x = upload(*exec, 0);

@@ -22,6 +22,7 @@ void GraphCache::drop(const Entry& entry) {
 
 Status GraphCache::submit(const LaunchList& list, CuStream* stream) {
   const Driver& driver = device_->driver();
+  if (!list.fits_a_graph()) return list.submit(driver, stream);
   const std::uint64_t hash = list.hash();
   const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
     return entry.hash == hash && entry.list == list;

@@ -19,7 +19,7 @@ class GraphCache {
   GraphCache(const GraphCache&) = delete;
   GraphCache& operator=(const GraphCache&) = delete;
 
-  // Gives the list to the stream: as a graph, if it has come before.
+  // Gives the list to the stream: as a graph, if it has come before and fits one.
   Status submit(const LaunchList& list, CuStream* stream);
 
   std::uint64_t num_graph_launches() const { return num_graph_launches_; }

@@ -19,6 +19,7 @@ Status submit_launch(const Driver& driver, const LaunchList::Kernel& kernel,
 void LaunchList::clear() {
   work_.clear();
   arguments_.clear();
+  fits_a_graph_ = true;
 }
 
 std::byte* LaunchList::add(const Kernel& kernel, std::size_t argument_bytes) {
@@ -28,8 +29,10 @@ std::byte* LaunchList::add(const Kernel& kernel, std::size_t argument_bytes) {
   return arguments_.data() + begin;
 }
 
-void LaunchList::add_copy(Address to, const std::byte* from, std::size_t bytes) {
+void LaunchList::add_copy(Address to, const std::byte* from, std::size_t bytes,
+                          bool to_persistent) {
   work_.emplace_back(Copy{to, from, bytes});
+  if (to_persistent) fits_a_graph_ = false;
 }
 
 Status LaunchList::submit(const Driver& driver, CuStream* stream) const {

@@ -30,9 +30,12 @@ class LaunchList {
   void clear();
   // Adds a launch, and returns `argument_bytes` zeros for the kernel's argument.
   std::byte* add(const Kernel& kernel, std::size_t argument_bytes);
-  // Adds a copy to the GPU. `from` is pinned.
-  void add_copy(Address to, const std::byte* from, std::size_t bytes);
+  // Adds a copy to the GPU. `from` is pinned. If `to_persistent` is true, no graph may hold the copy:
+  // the driver looks its memory up when the graph is made, and persistent memory may be released.
+  void add_copy(Address to, const std::byte* from, std::size_t bytes, bool to_persistent);
 
+  // Returns whether a graph may hold the list.
+  bool fits_a_graph() const { return fits_a_graph_; }
   // Gives all work to the stream.
   Status submit(const Driver& driver, CuStream* stream) const;
   // Returns a number that is equal for equal lists.
@@ -57,6 +60,7 @@ class LaunchList {
 
   std::vector<std::variant<Launch, Copy>> work_;
   std::vector<std::byte> arguments_;
+  bool fits_a_graph_ = true;
 };
 
 }  // namespace pagoda::cuda
