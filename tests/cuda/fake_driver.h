@@ -3,8 +3,8 @@
 // test's, found by the name of its entry point.
 //
 // There is one fake, of which a test makes a new one. Misuse fails a check: memory that was never
-// allocated, work on a destroyed stream, a release of what is not there, a graph whose copy goes to
-// memory that has been released since.
+// allocated, work on a destroyed stream, a release of what is not there. A graph's copy to memory
+// that has been released since fails one, too.
 #pragma once
 
 #include <array>
