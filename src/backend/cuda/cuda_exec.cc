@@ -113,7 +113,7 @@ std::vector<Tensor> CudaExec::run(gpu::GpuOp op) {
     list_kernels(op.launch);
     return outputs;
   }
-  for (const Tensor& input : op.inputs) keep(input);
+  for (const Tensor& input : op.inputs) keep(input.buffer());
   std::vector<BufferRef> scratch;
   for (const std::size_t bytes : op.launch.scratch_bytes) scratch.push_back(new_result(bytes));
   const auto address = [&](const gpu::GpuOperand& operand) {
@@ -165,14 +165,21 @@ void CudaExec::record(const gpu::GpuDispatch& dispatch, std::span<const Address>
   std::memcpy(argument + parameters_begin(buffers.size()), parameters.data(), parameters.size());
 }
 
-void CudaExec::record_copy(const Tensor& owner, Address to, std::span<const std::byte> bytes) {
-  if (bytes.empty() || listed_ != nullptr) return;
-  const Result<std::byte*> staged = staging_.take(bytes.size());
-  if (!staged.ok()) return fail(staged.status());
-  std::memcpy(*staged, bytes.data(), bytes.size());
-  buffer_of(owner).evaluation = num_evaluations_ + 1;
-  keep(owner);
-  recorded_.add_copy(to, *staged, bytes.size(), buffer_of(owner).is_persistent());
+Result<std::byte*> CudaExec::stage(const BufferRef& to, std::size_t begin, std::size_t bytes) {
+  PAGODA_ASSIGN_OR_RETURN(std::byte* const staged, staging_.take(bytes));
+  auto& buffer = static_cast<DeviceBuffer&>(*to.get());
+  buffer.evaluation = num_evaluations_ + 1;
+  keep(to);
+  recorded_.add_copy(buffer.address() + begin, staged, bytes, buffer.is_persistent());
+  return staged;
+}
+
+std::byte* CudaExec::stage_or_fail(const BufferRef& to, std::size_t begin, std::size_t bytes) {
+  if (bytes == 0 || listed_ != nullptr) return nullptr;
+  const Result<std::byte*> staged = stage(to, begin, bytes);
+  if (staged.ok()) return *staged;
+  fail(staged.status());
+  return nullptr;
 }
 
 void CudaExec::list_kernels(const gpu::GpuLaunch& launch) {
@@ -188,8 +195,8 @@ void CudaExec::list_kernels(const gpu::GpuLaunch& launch) {
 
 // Holds persistent memory until the launches that were recorded with it have been submitted. A
 // result needs no holder: it returns to the arena, which follows the order of the stream.
-void CudaExec::keep(const Tensor& tensor) {
-  if (buffer_of(tensor).is_persistent()) kept_.push_back(tensor.buffer());
+void CudaExec::keep(const BufferRef& memory) {
+  if (static_cast<DeviceBuffer&>(*memory.get()).is_persistent()) kept_.push_back(memory);
 }
 
 void CudaExec::fail(const Status& status) {
@@ -221,14 +228,12 @@ Result<Tensor> CudaExec::allocate_persistent(DType dtype, const Shape& shape) {
 
 Status CudaExec::fill(const Tensor& persistent, std::int64_t first, std::int64_t count,
                       const std::function<void(std::uint32_t* values)>& write) {
+  const std::size_t begin = static_cast<std::size_t>(first) * sizeof(std::uint32_t);
   const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(std::uint32_t);
-  PAGODA_ASSIGN_OR_RETURN(std::byte* const staged, staging_.take(bytes));
+  PAGODA_ASSIGN_OR_RETURN(std::byte* const staged,
+                          stage(persistent.buffer(), byte_offset(persistent) + begin, bytes));
   std::memset(staged, 0, bytes);
   write(reinterpret_cast<std::uint32_t*>(staged));
-  buffer_of(persistent).evaluation = num_evaluations_ + 1;
-  keep(persistent);
-  recorded_.add_copy(address_of(persistent) + static_cast<Address>(first) * sizeof(std::uint32_t),
-                     staged, bytes, /*to_persistent=*/true);
   return staging_.taken_bytes() < kMostStaged / kMostInFlight ? ok_status() : submit();
 }
 
@@ -241,31 +246,33 @@ Tensor CudaExec::upload(DType dtype, const Shape& shape, std::span<const std::by
 
 // Uploads all arrays to one span of the arena, by one copy.
 void CudaExec::upload_packet(std::span<const HostArray> arrays, std::span<Tensor> tensors) {
-  std::vector<std::byte> packet;
+  std::size_t total = 0;
   for (const HostArray& array : arrays) {
     PAGODA_CHECK(array.bytes.size() == num_bytes(array.dtype, array.shape),
                  fmt::format("[upload] expected {} bytes for {}, got {}",
                              num_bytes(array.dtype, array.shape), to_string(array.shape),
                              array.bytes.size()));
-    packet.insert(packet.end(), array.bytes.begin(), array.bytes.end());
-    packet.resize(round_up(packet.size()));
+    total += round_up(array.bytes.size());
   }
-  const BufferRef buffer = new_result(packet.size());
+  const BufferRef buffer = new_result(total);
+  std::byte* const staged = stage_or_fail(buffer, 0, total);
   std::size_t begin = 0;
   for (std::size_t i = 0; i < arrays.size(); ++i) {
-    tensors[i] = Tensor(buffer, arrays[i].dtype, arrays[i].shape,
-                        static_cast<std::int64_t>(begin / dtype_size(arrays[i].dtype)));
-    begin += round_up(arrays[i].bytes.size());
+    const HostArray& array = arrays[i];
+    tensors[i] = Tensor(buffer, array.dtype, array.shape,
+                        static_cast<std::int64_t>(begin / dtype_size(array.dtype)));
+    if (staged != nullptr) std::copy(array.bytes.begin(), array.bytes.end(), staged + begin);
+    begin += round_up(array.bytes.size());
   }
-  if (!arrays.empty())
-    record_copy(tensors[0], static_cast<DeviceBuffer&>(*buffer.get()).address(), packet);
 }
 
 void CudaExec::write(const Tensor& tensor, std::int64_t first, std::span<const std::byte> bytes) {
   const std::size_t begin = static_cast<std::size_t>(first) * dtype_size(tensor.dtype());
   const std::size_t size = num_bytes(tensor.dtype(), tensor.shape());
   PAGODA_CHECK(begin <= size && bytes.size() <= size - begin, "[exec] a write past a tensor's end");
-  record_copy(tensor, address_of(tensor) + begin, bytes);
+  std::byte* const staged =
+      stage_or_fail(tensor.buffer(), byte_offset(tensor) + begin, bytes.size());
+  if (staged != nullptr) std::copy(bytes.begin(), bytes.end(), staged);
 }
 
 // Computing.

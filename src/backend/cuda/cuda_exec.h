@@ -81,10 +81,14 @@ class CudaExec final : public gpu::GpuExec {
   // evaluation fails.
   BufferRef new_result(std::size_t bytes);
   void record(const gpu::GpuDispatch& dispatch, std::span<const Address> buffers);
-  // Records a copy of `bytes` to the GPU.
-  void record_copy(const Tensor& owner, Address to, std::span<const std::byte> bytes);
+  // Records a copy to the buffer's bytes from `begin` on, and returns the memory that is copied: the
+  // caller writes it before the evaluation.
+  Result<std::byte*> stage(const BufferRef& to, std::size_t begin, std::size_t bytes);
+  // Does the same. Returns null if there is nothing to copy, while kernels are listed, and if memory
+  // lacks, which fails the evaluation.
+  std::byte* stage_or_fail(const BufferRef& to, std::size_t begin, std::size_t bytes);
   void list_kernels(const gpu::GpuLaunch& launch);
-  void keep(const Tensor& tensor);
+  void keep(const BufferRef& memory);
   void fail(const Status& status);
   void drop_recorded();
   Status submit();

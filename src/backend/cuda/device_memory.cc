@@ -54,13 +54,6 @@ Result<BufferRef> DeviceArena::allocate(std::size_t bytes) {
   return BufferRef(new Span(shared_from_this(), address, bytes));
 }
 
-std::size_t DeviceArena::reserved_bytes() const {
-  const std::lock_guard lock(mutex_);
-  std::size_t bytes = 0;
-  for (const Block& block : blocks_) bytes += block.size;
-  return bytes;
-}
-
 Result<Address> DeviceArena::take(std::size_t size) {
   const std::lock_guard lock(mutex_);
   for (Block& block : blocks_) {

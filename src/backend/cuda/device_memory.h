@@ -72,7 +72,6 @@ class DeviceArena : public std::enable_shared_from_this<DeviceArena> {
 
   // Returns `bytes` of undefined values. kResourceExhausted if the GPU lacks memory.
   Result<BufferRef> allocate(std::size_t bytes);
-  std::size_t reserved_bytes() const;  // of the GPU's memory
 
  private:
   class Span;
@@ -85,7 +84,7 @@ class DeviceArena : public std::enable_shared_from_this<DeviceArena> {
   void put_back(Address address, std::size_t size);
 
   std::shared_ptr<Device> device_;
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::vector<Block> blocks_;
 };
 
